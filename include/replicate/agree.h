@@ -10,14 +10,30 @@
 #include "base/buf.h"
 #include "base/slice.h"
 
+#define AGREE_SAMPLE_BYTES 160
+
+/* Rows of an answer as they come, in any pieces: a digest that does not depend on their order, and
+ * how the first one begins, for people. Begins as zeroes. */
+struct agree_rows {
+    uint64_t digest;
+    uint64_t n;
+    uint64_t row; /* of the row at hand */
+    uint32_t nsample;
+    char sample[AGREE_SAMPLE_BYTES];
+};
+
+/* A piece of a row; the row ends. */
+void agree_rows_add(struct agree_rows *rows, const char *p, size_t n);
+void agree_rows_end(struct agree_rows *rows);
+
 /* What one node said to one statement, reduced to what has to be the same everywhere. */
 struct agree_answer {
     int node;
     char kind;        /* 'C' done, 'E' error, 'T' rows, ...: the message that tells */
     uint64_t ntuples; /* of its command tag */
     bool has_tuples;
-    uint64_t digest;   /* of its rows; 0 when they are not compared */
-    struct slice text; /* the command tag, or SQLSTATE and message of an error */
+    const struct agree_rows *rows; /* NULL: they are not compared */
+    struct slice text;             /* the command tag, or SQLSTATE and message of an error */
 };
 
 enum agree_verdict {
@@ -52,6 +68,9 @@ void agree_judge(const struct agree_answer *answers, unsigned n, unsigned main,
     const struct agree_rules *rules, struct agree_result *out);
 enum agree_action agree_what_to_do(
     const struct agree_result *result, const struct agree_rules *rules);
+
+/* An error (its SQLSTATE and text) that another node may not meet: a lock, a time-out, no room. */
+bool agree_is_lock_trouble(struct slice said);
 
 /* Reads a command tag: "UPDATE 3", "INSERT 0 3". False: no number in it. */
 bool agree_tag_tuples(struct slice tag, uint64_t *ntuples);

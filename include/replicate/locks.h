@@ -18,15 +18,12 @@ bool repl_must_lock(struct slice text, const struct sql_stmt *stmt, bool insert_
 const struct sql_table *repl_insert_target(const struct sql_stmt *stmt);
 
 /* The lock, to be taken on the main node first: of a row of pgpool_catalog.insert_lock where that
- * table exists (`has_row_locks`; repl_lock_row_sql makes the row when repl_lock_sql found none),
- * else of the table itself. */
+ * table exists (`has_row_locks`), which is made if need be, else of the table itself. */
 void repl_lock_sql(struct slice relation, bool has_row_locks, struct buf *sql);
+/* That table's name. */
+const struct sql_table *repl_row_locks(void);
 /* What a COPY locks by itself when it begins, taken before: so its columns stay what they are. */
 void repl_copy_lock_sql(struct slice relation, struct buf *sql);
-void repl_lock_row_sql(struct slice relation, struct buf *sql);
-/* One row, one column: does that table exist? */
-const char *repl_has_row_locks_sql(void);
-
 /* The lock of lobj_lock_table, which everybody takes who makes a large object. */
 void repl_lobj_lock_sql(struct slice lock_table, struct buf *sql);
 /* A file of the server becomes a large object: lo_import(). */

@@ -104,6 +104,40 @@ def test_the_minority_is_detached(pair):
     assert it.nodes[2].value("select count(*) from t") == "0"
 
 
+def test_rows_are_compared(pair):
+    """replication_compare = rows: a server that was made different is found by what it returns, and the log has both answers."""
+    it = pair(3, replication_compare="rows", replicate_select=True, replication_stop_on_mismatch=True)
+    with it.client() as c:
+        one(c, "insert into s (v) values (1), (2) returning *; update accounts set amount = 5 returning id")
+        it.nodes[2].rows("update accounts set id = -id where id = 3; update accounts set id = -id where id = -3")
+        one(c, "select * from accounts where id > 0")  # in another order
+        one(c, "select oid, relname, xmin from pg_class; explain (analyze) select * from accounts")
+        assert it.status()[2][3] == "up"
+        it.nodes[2].rows("update accounts set amount = 77 where id = 3")
+        got = one(c, "select id, amount from accounts where id = 3")
+        assert got[1].body.endswith(b"5")
+        waits.wait_for("node 2 is down", lambda: it.status()[2][3] == "down")
+        line = next(x for x in it.pool.log().split("\n") if "rows of backend 2" in x)
+        assert "first D|3|77)" in line and "as of backend 0" in line and "first D|3|5)" in line, line
+        one(c, "update accounts set amount = 6 where id = 3 returning amount")
+    with it.client() as c:
+        it.nodes[1].rows("update accounts set amount = 78 where id = 3")
+        c.send(w.parse("update accounts set amount = amount + 1 where id = 3 returning amount"), w.bind(), w.execute(), w.SYNC)
+        assert [m.type for m in c.ready()] == ["1", "2", "D", "C", "Z"]
+        waits.wait_for("node 1 is down", lambda: it.status()[1][3] == "down")
+    assert it.nodes[0].value("select amount from accounts where id = 3") == "7"
+
+
+def test_rows_that_differ_are_refused(pair):
+    it = pair(replication_compare="rows")
+    with it.client() as c:
+        it.nodes[1].rows("update accounts set amount = 77 where id = 3")
+        error = error_of(c.simple("update accounts set amount = amount + 1 where id = 3 returning amount"))
+        assert error.sqlstate == "XX001" and "different rows" in error.text
+        one(c, "update accounts set amount = amount + 1 where id = 3")
+    assert [r[0][0] for r in it.everywhere("select amount from accounts where id = 3")] == [b"101", b"78"]
+
+
 def test_a_node_that_dies(pair):
     it = pair(3)
     with it.client() as c, it.client() as d:
@@ -171,6 +205,53 @@ def test_flush(pair):
         got = pipeline(c, w.bind(), w.execute())
         assert [m.type for m in got] == ["Z"], got
         it.equal()
+
+
+def in_conflict(it, sqls, clients=6, rounds=12):
+    errors = []
+
+    def work(k):
+        with it.client() as c:
+            for i in range(rounds):
+                for sql in sqls:
+                    c.send(w.parse(sql), w.bind(), w.execute(), w.SYNC) if (k + i) % 2 else c.send(w.query(sql))
+                    errors.extend((k, i, sql, m.text) for m in c.ready() if m.type == "E")
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(clients)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not errors, errors
+
+
+def test_numbers_of_sequences_in_conflict(pair):
+    """The table is locked, or a row of pgpool_catalog.insert_lock when there is that table; comments decide otherwise."""
+    it = pair(3)
+    with it.client() as c:
+        one(c, "create sequence n; create table numbers (id int default 0, v int, k int)")
+    insert = ["insert into q (v) values (1), (2)", "insert into numbers values (nextval('n'), 1)"]
+    in_conflict(it, insert)
+    it.equal(tables=("q", "numbers"))
+    assert it.nodes[2].rows("select count(*), count(distinct id) from numbers") == [[b"72", b"72"]]
+    assert "LOCK TABLE q IN SHARE ROW" in it.nodes[0].log()
+    with it.client() as c:
+        one(c, "create schema pgpool_catalog; create table pgpool_catalog.insert_lock (reloid oid primary key)")
+        one(c, "insert into pgpool_catalog.insert_lock values (0); grant all on pgpool_catalog.insert_lock to public")
+        before = it.nodes[0].log().count("LOCK TABLE")
+        in_conflict(it, insert)
+        one(c, "begin isolation level repeatable read; select 1; insert into q (v) values (7); commit")
+        it.equal(tables=("q", "numbers"))
+        log = it.nodes[0].log()
+        assert log.count("LOCK TABLE") == before and "INSERT INTO pgpool_catalog.insert_lock" in log
+        mine = log.count("insert_lock (reloid)")
+        one(c, "/*NO INSERT LOCK*/ insert into q (v) values (8)")
+        assert it.nodes[0].log().count("insert_lock (reloid)") == mine
+        one(c, "/*INSERT LOCK*/ insert into accounts values (500, 1)")
+        assert it.nodes[0].log().count("insert_lock (reloid)") == mine + 1
+        one(c, "drop table pgpool_catalog.insert_lock")
+        one(c, "insert into q (v) values (9)")
+        it.equal(tables=("q",))
 
 
 def test_deadlocks_end_equal(pair):

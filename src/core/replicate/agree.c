@@ -9,7 +9,35 @@
 
 #include "base/assert.h"
 
+#include <string.h>
+
 #define QUERY_MAX 1024
+
+void agree_rows_add(struct agree_rows *rows, const char *p, size_t n)
+{
+    uint64_t h = rows->row;
+
+    if (rows->n == 0 && rows->nsample < AGREE_SAMPLE_BYTES) {
+        size_t room = AGREE_SAMPLE_BYTES - rows->nsample;
+        size_t take = n < room ? n : room;
+
+        memcpy(rows->sample + rows->nsample, p, take);
+        rows->nsample += (uint32_t)take;
+    }
+    for (size_t i = 0; i < n; i++)
+        h = (h ^ (unsigned char)p[i]) * UINT64_C(0x100000001B3);
+    rows->row = h;
+}
+
+void agree_rows_end(struct agree_rows *rows)
+{
+    uint64_t h = rows->row + UINT64_C(0x9E3779B97F4A7C15);
+
+    h = (h ^ (h >> 31)) * UINT64_C(0xBF58476D1CE4E5B9);
+    rows->digest += h ^ (h >> 29);
+    rows->row = 0;
+    rows->n++;
+}
 
 static bool same_kind(const struct agree_answer *a, const struct agree_answer *b)
 {
@@ -23,7 +51,9 @@ static bool same_tuples(const struct agree_answer *a, const struct agree_answer 
 
 static bool same_rows(const struct agree_answer *a, const struct agree_answer *b)
 {
-    return same_tuples(a, b) && a->digest == b->digest;
+    if (a->rows == NULL || b->rows == NULL)
+        return same_tuples(a, b);
+    return same_tuples(a, b) && a->rows->digest == b->rows->digest && a->rows->n == b->rows->n;
 }
 
 typedef bool agree_same(const struct agree_answer *a, const struct agree_answer *b);
@@ -90,6 +120,17 @@ enum agree_action agree_what_to_do(
     UNREACHED();
 }
 
+bool agree_is_lock_trouble(struct slice said)
+{
+    static const char *const state[] = {"40P01", "40001", "55P03", "57014", "53", "57P0"};
+
+    for (unsigned i = 0; i < sizeof state / sizeof state[0]; i++) {
+        if (said.n >= strlen(state[i]) && memcmp(said.p, state[i], strlen(state[i])) == 0)
+            return true;
+    }
+    return false;
+}
+
 bool agree_tag_tuples(struct slice tag, uint64_t *ntuples)
 {
     size_t at = tag.n;
@@ -103,6 +144,26 @@ bool agree_tag_tuples(struct slice tag, uint64_t *ntuples)
         n = n * 10 + (uint64_t)(tag.p[at] - '0');
     *ntuples = n;
     return true;
+}
+
+/* The first row as it came, its lengths being dots. */
+static void put_rows(const struct agree_rows *rows, struct buf *out)
+{
+    bool was_dot = true;
+
+    buf_printf(out, "(%llu rows, digest %016llx", (unsigned long long)rows->n,
+        (unsigned long long)rows->digest);
+    if (rows->nsample > 0)
+        buf_printf(out, ", first ");
+    for (uint32_t i = 0; i < rows->nsample; i++) {
+        char c = rows->sample[i];
+        bool is_dot = c < ' ' || c == 0x7F;
+
+        if (!is_dot || !was_dot)
+            buf_put_byte(out, is_dot ? '|' : c);
+        was_dot = is_dot;
+    }
+    buf_put_byte(out, ')');
 }
 
 void agree_put_log(const struct agree_answer *answers, unsigned n,
@@ -121,7 +182,10 @@ void agree_put_log(const struct agree_answer *answers, unsigned n,
         for (unsigned k = 0; k < n; k++)
             buf_printf(out, " %llu", (unsigned long long)answers[k].ntuples);
     } else {
-        buf_printf(out, "rows of backend %d are not those of main/majority nodes", a->node);
+        buf_printf(out, "rows of backend %d ", a->node);
+        put_rows(a->rows, out);
+        buf_printf(out, " are not those of main/majority nodes, as of backend %d ", m->node);
+        put_rows(m->rows, out);
     }
 }
 

@@ -46,15 +46,19 @@ bool repl_must_lock(struct slice text, const struct sql_stmt *stmt, bool insert_
     return (insert_lock && serial) || says(text, stmt, "INSERT LOCK");
 }
 
+/* One statement: the row is made, or the one that somebody else makes or has made is locked. It is
+ * never changed, so that a transaction of an older snapshot gets its lock, too. */
 void repl_lock_sql(struct slice relation, bool has_row_locks, struct buf *sql)
 {
     if (!has_row_locks) {
         buf_printf(sql, "LOCK TABLE %.*s IN SHARE ROW EXCLUSIVE MODE", (int)relation.n, relation.p);
         return;
     }
-    buf_printf(sql, "SELECT 1 FROM pgpool_catalog.insert_lock WHERE reloid = ");
+    buf_printf(sql, "INSERT INTO pgpool_catalog.insert_lock (reloid) VALUES (");
     repl_put_literal(sql, relation);
-    buf_printf(sql, "::pg_catalog.regclass FOR UPDATE");
+    buf_printf(sql,
+        "::pg_catalog.regclass) ON CONFLICT (reloid) DO UPDATE SET reloid = excluded.reloid "
+        "WHERE false");
 }
 
 void repl_copy_lock_sql(struct slice relation, struct buf *sql)
@@ -62,16 +66,12 @@ void repl_copy_lock_sql(struct slice relation, struct buf *sql)
     buf_printf(sql, "LOCK TABLE %.*s IN ROW EXCLUSIVE MODE", (int)relation.n, relation.p);
 }
 
-void repl_lock_row_sql(struct slice relation, struct buf *sql)
+const struct sql_table *repl_row_locks(void)
 {
-    buf_printf(sql, "INSERT INTO pgpool_catalog.insert_lock VALUES (");
-    repl_put_literal(sql, relation);
-    buf_printf(sql, "::pg_catalog.regclass) ON CONFLICT DO NOTHING");
-}
+    static const struct sql_table table = {
+        .schema = {"pgpool_catalog", 14}, .name = {"insert_lock", 11}};
 
-const char *repl_has_row_locks_sql(void)
-{
-    return "SELECT pg_catalog.to_regclass('pgpool_catalog.insert_lock') IS NOT NULL";
+    return &table;
 }
 
 void repl_lobj_lock_sql(struct slice lock_table, struct buf *sql)

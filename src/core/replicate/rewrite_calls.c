@@ -2,6 +2,8 @@
  * rewrite_calls.c: calls whose results are another on each node. Runs in: workers. Pure. */
 #include "config.h"
 
+#include "replicate/locks.h"
+
 #include "rewrite_int.h"
 
 static const struct {
@@ -109,6 +111,8 @@ void repl_calls(struct repl_work *w, const struct sql_span *values, uint32_t n)
             /* Each node counts for itself: what one of many rows gets depends on their order. */
             if (n == 0 && w->stmt->kind != SQL_SELECT)
                 repl_differs(w, f->name);
+            if (w->plan->serial == NULL)
+                w->plan->serial = repl_insert_target(w->stmt);
             break;
         case REPL_CALL_OTHER:
             repl_differs(w, f->name);

@@ -249,6 +249,8 @@ static void end_exchange(struct native *n)
 
     n->step = STEP_IDLE;
     n->ex = (struct native_exchange){0};
+    native_prepared_begin(n);
+    n->has_warned = false;
     n->values = NULL;
     n->copy = NULL;
     n->at = 0;
@@ -290,7 +292,7 @@ void native_finish(struct native *n)
 
     memset(&n->held, 0, sizeof n->held);
     client_send(c, &held);
-    if (tx == 'I') {
+    if (tx == 'I' && !n->wrapped) {
         n->wrote = false;
         native_settle_schema(n);
     }

@@ -10,6 +10,7 @@
 
 #include "base/arena.h"
 #include "base/log.h"
+#include "route/route.h"
 #include "base/mem.h"
 #include "config/conf.h"
 #include "replicate/locks.h"
@@ -48,64 +49,8 @@ struct bound {
     struct repl_plan plan;
     uint32_t first; /* of its values */
     bool locks;     /* first what native_lock_sql says */
+    bool by_sql;    /* prepared by SQL */
 };
-
-struct native_prepared *native_prepared_find(struct native *n, struct slice name)
-{
-    struct list *node;
-
-    LIST_FOREACH(node, &n->prepared)
-    {
-        struct native_prepared *st = LIST_ENTRY(node, struct native_prepared, node);
-
-        if (slice_eq_str(name, st->name))
-            return st;
-    }
-    return NULL;
-}
-
-static void prepared_free(struct native_prepared *st)
-{
-    list_remove(&st->node);
-    buf_free(&st->types);
-    mem_free(st->name);
-    mem_free(st->sql);
-    mem_free(st);
-}
-
-void native_prepared_clear(struct native *n)
-{
-    struct list *node;
-
-    while ((node = list_first(&n->prepared)) != NULL)
-        prepared_free(LIST_ENTRY(node, struct native_prepared, node));
-}
-
-/* A name that exists stays what it is: the server will refuse to make it again. */
-static void note_parse(struct native *n, const struct batch_msg *m)
-{
-    struct native_prepared *st = native_prepared_find(n, m->name);
-
-    if (st != NULL && m->name.n > 0)
-        return;
-    if (st != NULL)
-        prepared_free(st);
-    st = mem_alloc_zero(sizeof *st);
-    st->name = mem_strndup(m->name.p, m->name.n);
-    st->sql = mem_strndup(m->sql.p, m->sql.n);
-    buf_put(&st->types, m->rest.p, m->rest.n);
-    list_push_front(&n->prepared, &st->node);
-    n->has_state = n->has_state || m->name.n > 0;
-}
-
-static void note_close(struct native *n, const struct batch_msg *m)
-{
-    struct native_prepared *st =
-        m->what == 'S' && m->name.n > 0 ? native_prepared_find(n, m->name) : NULL;
-
-    if (st != NULL)
-        prepared_free(st);
-}
 
 static bool has(const struct look *look, unsigned what)
 {
@@ -124,33 +69,50 @@ static void judge_failed(struct native *n, const struct sql_stmt *s, struct look
     n->ex.is_commit = n->ex.is_commit || s->tx.op == SQL_TX_COMMIT;
 }
 
-static enum native_verdict judge_bind(
-    struct native *n, const struct batch_msg *m, struct look *look, struct bound *b)
+/* What is bound. */
+static void read_bound(struct native *n, struct slice name, struct bound *b)
+{
+    const struct native_change *st = native_prepared_find(n, name);
+
+    if (st == NULL)
+        return; /* the server knows none, either */
+    b->sql = st->sql;
+    b->types = st->types;
+    b->by_sql = st->head != NULL;
+    if (sql_parse(n->arena, b->sql, &b->facts) == -1)
+        b->facts.nstmts = 0;
+}
+
+static const char *unsupported(const struct bound *b)
+{
+    const struct sql_stmt *s = &b->facts.stmts[0];
+
+    if (s->kind == SQL_COPY_FROM)
+        return "COPY FROM by the extended protocol";
+    if (s->kind == SQL_PREPARE)
+        return "PREPARE (SQL) by the extended protocol";
+    if (s->kind == SQL_EXECUTE || s->inner == SQL_EXECUTE)
+        return "EXECUTE (SQL) by the extended protocol";
+    return NULL;
+}
+
+static enum native_verdict judge_bind(struct native *n, struct look *look, struct bound *b)
 {
     const struct sql_stmt *s;
     enum native_verdict v;
-    struct slice sql;
-    const struct native_prepared *st = native_prepared_find(n, m->name);
+    struct slice sql = b->sql;
 
-    if (st == NULL) {
-        n->place.everywhere = true; /* made by SQL, or not there */
+    if (sql.p == NULL) {
+        n->place.everywhere = true;
         return NATIVE_GO;
     }
-    sql = slice_of_str(arena_strdup(n->arena, st->sql));
-    b->sql = sql;
-    b->types =
-        slice_of(arena_strndup(n->arena, st->types.len > 0 ? st->types.data : "", st->types.len),
-            st->types.len);
-    if (sql_parse(n->arena, sql, &b->facts) == -1)
-        b->facts.nstmts = 0;
     if (n->failed >= 0) {
         if (b->facts.nstmts > 0)
             judge_failed(n, &b->facts.stmts[0], look);
         return NATIVE_GO;
     }
-    if (b->facts.nstmts > 0 && b->facts.stmts[0].kind == SQL_COPY_FROM) {
-        native_refuse(n, "0A000",
-            "COPY FROM by the extended protocol is not supported in native replication");
+    if (b->facts.nstmts > 0 && unsupported(b) != NULL) {
+        native_refuse(n, "0A000", "native replication does not support %s", unsupported(b));
         return NATIVE_REFUSED;
     }
     v = native_judge(n, sql, &b->facts, 0, &n->place);
@@ -164,6 +126,12 @@ static enum native_verdict judge_bind(
     n->ex.is_commit = n->ex.is_commit || s->tx.op == SQL_TX_COMMIT;
     v = native_rewrite(n, sql, s, &b->plan);
     b->locks = v == NATIVE_GO;
+    if (v == NATIVE_GO && b->by_sql && b->plan.verdict == REPL_REWRITE) {
+        native_refuse(n, "0A000",
+            "native replication does not support Bind of what was prepared by SQL and has to be "
+            "rewritten");
+        return NATIVE_REFUSED;
+    }
     return v;
 }
 
@@ -209,7 +177,8 @@ static void place_batch(struct native *n, const struct look *look)
         if (one && has(look, LOOK_USES_UNNAMED) && n->unnamed >= 0)
             n->portal = n->unnamed;
         n->place.everywhere = !one;
-        n->place.wraps = false;
+        n->place.wraps =
+            !n->ex.ends_in_sync && !has(look, LOOK_USES_UNNAMED); /* portals live on in it */
     } else if (!has(look, LOOK_BINDS) && has(look, LOOK_EXECUTES)) {
         n->place.everywhere = n->portal == NATIVE_ALL;
     } else if (!has(look, LOOK_BINDS)) {
@@ -219,7 +188,7 @@ static void place_batch(struct native *n, const struct look *look)
     } else {
         n->portal = NATIVE_ALL;
         /* A BEGIN by a Query would take the unnamed statement away. */
-        n->place.wraps = n->place.wraps && n->ex.ends_in_sync && !has(look, LOOK_USES_UNNAMED) &&
+        n->place.wraps = n->place.wraps && !has(look, LOOK_USES_UNNAMED) &&
                          !has(look, LOOK_BEGINS) && !has(look, LOOK_ENDS);
     }
 }
@@ -279,14 +248,7 @@ static void put_bind(struct native *n, const struct batch_msg *m, const struct b
     struct buf sql = {0};
     uint32_t start;
 
-    for (unsigned i = 0; b->locks && i < 2; i++) {
-        buf_clear(&sql);
-        if (native_lock_sql(n, b->sql, &b->facts.stmts[0], &b->plan, i, &sql))
-            put_lock(n, buf_slice(&sql));
-    }
-    buf_clear(&sql);
     if (b->plan.verdict != REPL_REWRITE) {
-        buf_free(&sql);
         put_op(n, m, OP_BIND);
         return;
     }
@@ -320,7 +282,25 @@ static unsigned op_of(char type)
     }
 }
 
-static void put_batch(struct native *n, const struct bound *bounds)
+/* In front of all: a Parse of an INSERT has locked its table, and two who had would wait for each
+ * other. */
+static void put_locks(struct native *n, const struct bound *bounds, unsigned count)
+{
+    struct buf sql = {0};
+
+    for (unsigned k = 0; k < count; k++) {
+        const struct bound *b = &bounds[k];
+
+        for (unsigned i = 0; b->locks && i < 2; i++) {
+            buf_clear(&sql);
+            if (native_lock_sql(n, b->sql, &b->facts.stmts[0], &b->plan, i, &sql))
+                put_lock(n, buf_slice(&sql));
+        }
+    }
+    buf_free(&sql);
+}
+
+static void put_batch(struct native *n, const struct bound *bounds, unsigned count)
 {
     const char *p = n->in.data;
     const char *end = p + n->scanned;
@@ -329,15 +309,18 @@ static void put_batch(struct native *n, const struct bound *bounds)
 
     buf_clear(&n->out);
     buf_clear(&n->ops);
+    put_locks(n, bounds, count);
     while (batch_next(&p, end, &m)) {
         if (n->skips && m.type != FE_SYNC)
             continue;
         if (m.type == FE_BIND)
             put_bind(n, &m, &bounds[i++]);
-        else if (strchr("PDECSH", m.type) != NULL)
+        else if (strchr("PDECS", m.type) != NULL)
             put_op(n, &m, op_of(m.type));
-        if (m.type == FE_CLOSE)
-            note_close(n, &m);
+    }
+    if (!n->ex.ends_in_sync && n->ops.len > 0) {
+        wire_put_empty(&n->out, FE_SYNC);
+        buf_put_byte(&n->ops, OP_SYNC);
     }
 }
 
@@ -374,12 +357,95 @@ static bool ask_values(struct native *n, struct bound *bounds, unsigned count)
     return true;
 }
 
+/* ---- parts ----
+ *
+ * A sequence is run in parts, each of which ends with a Sync: the client's, or one of ours in place
+ * of a Flush, or behind a statement after which the next ones mean something else (BEGIN, SET,
+ * DDL), and around the end of a transaction. Outside of a transaction our own one goes on over the
+ * parts, so that the sequence is one, as on a server. */
+
+enum breaks { BREAKS_NOT, BREAKS_BEHIND, BREAKS_AROUND };
+
+static enum breaks breaks(const struct bound *b)
+{
+    const struct sql_stmt *s = b->facts.nstmts == 0 ? NULL : &b->facts.stmts[0];
+
+    if (s == NULL)
+        return BREAKS_NOT;
+    if (s->tx.op == SQL_TX_COMMIT || s->tx.op == SQL_TX_ROLLBACK)
+        return BREAKS_AROUND;
+    if (s->tx.op == SQL_TX_BEGIN || s->tx.op == SQL_TX_ROLLBACK_TO || s->kind == SQL_SET ||
+        s->kind == SQL_RESET || s->kind == SQL_OTHER || route_changes_schema(s))
+        return BREAKS_BEHIND;
+    return BREAKS_NOT;
+}
+
+struct part {
+    const char *start;  /* of what belongs to the Execute that comes */
+    unsigned nbinds;    /* in front of that */
+    char last;          /* the message before */
+    enum breaks breaks; /* the worst of the part */
+};
+
+/* Whether the part ends in front of message `m` at `p`; *ends: for the end of a transaction. */
+static bool is_over(struct part *part, const struct batch_msg *m, const char *p)
+{
+    if (part->last == FE_EXECUTE && m->type != FE_EXECUTE && m->type != FE_SYNC &&
+        m->type != FE_FLUSH) {
+        if (part->breaks != BREAKS_NOT)
+            return true;
+        part->start = p;
+    }
+    part->last = m->type;
+    return false;
+}
+
+static void cut(struct native *n, const char *at)
+{
+    n->scanned = (uint32_t)(at - n->in.data);
+    n->ex.ends_in_sync = false;
+}
+
+/* Reads what is bound, up to where the part ends, which is cut off: its end comes back. */
+static const char *find_part(struct native *n, struct bound *bounds)
+{
+    struct part part = {.start = n->in.data};
+    const char *p = n->in.data;
+    const char *end = p + n->scanned;
+    const char *at = p;
+    struct batch_msg m;
+    unsigned count = 0;
+
+    for (; batch_next(&p, end, &m); at = p) {
+        if (is_over(&part, &m, at)) {
+            cut(n, at);
+            return at;
+        }
+        if (m.type == FE_PARSE || m.type == FE_CLOSE)
+            native_prepared_note(n, &m);
+        if (m.type != FE_BIND)
+            continue;
+        read_bound(n, m.name, &bounds[count]);
+        if (breaks(&bounds[count]) == BREAKS_AROUND && part.nbinds > 0 && part.start > n->in.data) {
+            cut(n, part.start);
+            return part.start;
+        }
+        if (breaks(&bounds[count]) > part.breaks)
+            part.breaks = breaks(&bounds[count]);
+        count++;
+        part.nbinds++;
+    }
+    return end;
+}
+
+/* What was noted of a Parse behind the cut does not belong to the part: it is read once more. */
 static enum native_verdict look_through(struct native *n, struct look *look, struct bound **bounds)
 {
     const char *p = n->in.data;
     const char *end = p + n->scanned;
     struct batch_msg m;
     unsigned count = 0;
+    unsigned nbinds = 0;
     enum native_verdict v = NATIVE_GO;
 
     while (batch_next(&p, end, &m)) {
@@ -388,21 +454,33 @@ static enum native_verdict look_through(struct native *n, struct look *look, str
             return NATIVE_REFUSED;
         }
         n->ex.ends_in_sync = m.type == FE_SYNC;
-        look_at(&m, look);
+        nbinds += m.type == FE_BIND;
     }
-    *bounds = arena_alloc_zero(n->arena, (look->nbinds + 1) * sizeof **bounds);
+    *bounds = arena_alloc_zero(n->arena, (nbinds + 1) * sizeof **bounds);
+    native_prepared_begin(n);
     if (n->skips)
         return NATIVE_GO;
+    end = find_part(n, *bounds);
     p = n->in.data;
+    native_prepared_begin(n);
     while (v == NATIVE_GO && batch_next(&p, end, &m)) {
-        if (m.type == FE_PARSE) {
-            note_parse(n, &m);
+        look_at(&m, look);
+        if (m.type == FE_PARSE || m.type == FE_CLOSE)
+            native_prepared_note(n, &m);
+        if (m.type == FE_PARSE)
             n->text = slice_of(arena_strndup(n->arena, m.sql.p, m.sql.n), m.sql.n);
-        }
         if (m.type == FE_BIND)
-            v = judge_bind(n, &m, look, &(*bounds)[count++]);
+            v = judge_bind(n, look, &(*bounds)[count++]);
     }
     return v;
+}
+
+/* The client begins or ends a transaction in the middle of a sequence: ours becomes its own. */
+static void adopt(struct native *n)
+{
+    n->wrapped = false;
+    for (unsigned i = 0; i < n->nlegs; i++)
+        n->leg[i].begun = false;
 }
 
 enum native_verdict native_batch_plan(struct native *n)
@@ -421,18 +499,14 @@ enum native_verdict native_batch_plan(struct native *n)
         n->place = (struct native_place){
             .everywhere = n->skips || has(&look, LOOK_ENDS) || has(&look, LOOK_ENDS_TO)};
         n->portal = NATIVE_ALL;
-        put_batch(n, bounds);
+        put_batch(n, bounds, look.nbinds);
         return NATIVE_GO;
     }
-    if (has(&look, LOOK_ENDS) && look.nbinds > 1) {
-        native_refuse(n, "0A000",
-            "the end of a transaction together with other statements in one sequence is not "
-            "supported in native replication yet");
-        return NATIVE_REFUSED;
-    }
+    if (n->wrapped && (has(&look, LOOK_BEGINS) || has(&look, LOOK_ENDS)))
+        adopt(n);
     place_batch(n, &look);
     for (unsigned i = 0; i < look.nbinds; i++) {
-        if (native_tx(n) != 'T' && !n->place.wraps && !has(&look, LOOK_BEGINS))
+        if (native_tx(n) != 'T' && !n->place.wraps && !n->wrapped)
             bounds[i].locks = false; /* there is no transaction that would hold it */
     }
     if (n->place.everywhere && ask_values(n, bounds, look.nbinds))
@@ -443,6 +517,6 @@ enum native_verdict native_batch_plan(struct native *n)
         if (bounds[i].facts.nstmts > 0)
             native_note(n, &bounds[i].facts.stmts[0]);
     }
-    put_batch(n, bounds);
+    put_batch(n, bounds, look.nbinds);
     return NATIVE_GO;
 }

@@ -16,6 +16,7 @@
 #include "session_int.h"
 
 struct arena;
+struct batch_msg;
 struct native;
 struct route_question;
 
@@ -53,8 +54,10 @@ struct native_leg {
     char kind;
     bool has_tuples;
     uint64_t ntuples;
-    struct buf said;  /* SQLSTATE and text of its error */
-    struct buf error; /* the whole message */
+    struct agree_rows rows; /* when they are compared */
+    uint32_t nchanges;      /* done to prepared statements: ParseComplete, CloseComplete */
+    struct buf said;        /* SQLSTATE and text of its error */
+    struct buf error;       /* the whole message */
 };
 
 /* What the round under way is about: what happens when all that were asked have answered. */
@@ -75,6 +78,7 @@ enum native_step {
     STEP_COPY_END,   /* the main node is told its end */
     STEP_COPY_STOP,  /* it is broken off everywhere */
     STEP_SPOIL,      /* the client's transaction is made to fail on the main node */
+    STEP_PARSE,      /* others prepare what the main node has prepared before it failed */
     STEP_VERIFY      /* the catalogue is asked whether a table is still what was planned for */
 };
 
@@ -83,7 +87,17 @@ struct native_prepared {
     struct list node;
     char *name;
     char *sql;
+    char *head;       /* by SQL: what stands between its name and `sql`; else NULL */
     struct buf types; /* of its Parse: count and types */
+};
+
+/* What an exchange does to prepared statements: in this order, as far as the main node does it. */
+struct native_change {
+    struct slice whole; /* the message; empty: PREPARE by SQL */
+    struct slice name;
+    struct slice sql; /* NULL: it is closed */
+    struct slice types;
+    const char *head;
 };
 
 struct native_table {
@@ -96,6 +110,12 @@ struct native_table {
     bool is_used;    /* by the plan of this exchange */
 };
 
+/* What the transaction changes. */
+struct native_told {
+    bool schema; /* others are told once more at its end */
+    bool names;  /* by SET, which its end may take back */
+};
+
 /* What was sent to the main node and what it answered, while it is asked something else. */
 struct native_kept {
     struct buf out;
@@ -103,6 +123,7 @@ struct native_kept {
     char kind;
     bool has_tuples;
     uint64_t ntuples;
+    struct agree_rows rows;
 };
 
 /* Where a statement runs. */
@@ -110,17 +131,20 @@ struct native_place {
     bool everywhere;
     bool on_main; /* else any node will do */
     bool wraps;   /* can be in a transaction of ours */
+    bool differs; /* its rows are each node's own */
 };
 
 /* What is over with the exchange. */
 struct native_exchange {
     bool is_batch; /* of the extended protocol */
     bool is_call;  /* a function call */
-    bool ends_in_sync;
-    bool failing;   /* it ends with an error */
-    bool streams;   /* the answer goes to the client as it comes */
-    bool ours;      /* the answer is for us */
-    bool is_commit; /* the statement ends the client's transaction */
+    bool
+        ends_in_sync; /* of the client; else one of ours ends it, and its sequence goes on behind */
+    bool failing;     /* it ends with an error */
+    bool streams;     /* the answer goes to the client as it comes */
+    bool ours;        /* the answer is for us */
+    bool compares;    /* the rows of the answer */
+    bool is_commit;   /* the statement ends the client's transaction */
 };
 
 struct native {
@@ -134,10 +158,11 @@ struct native {
     struct paramset params;
     struct buf in;    /* the client's messages of this exchange */
     uint32_t scanned; /* of `in` */
-    bool is_open;     /* a sequence goes on that no Sync has ended */
+    bool is_open;     /* a sequence goes on that no Sync of the client has ended */
     bool has_state;   /* a new connection would not be like the others */
     bool wrote;       /* in this transaction */
     bool wrapped;     /* our BEGIN is open */
+    bool has_warned;  /* in this exchange, of what may differ */
     bool skips;       /* a sequence has failed: up to its Sync nothing runs */
     bool is_counted;  /* among those at work (ipc/hold.h): a transaction or an exchange goes on */
     int speaker;      /* the leg whose answer the client gets */
@@ -150,7 +175,11 @@ struct native {
     uint32_t at; /* the statement of it at hand */
     struct native_place place;
     struct repl_plan plan;
+    struct slice planned;                /* the text that it is about: of what is executed, ... */
+    const struct sql_stmt *planned_stmt; /* ... if that is an EXECUTE */
     struct slice *values;
+    struct native_change *changes_made; /* to prepared statements */
+    uint32_t nchanges;
     struct repl_copy *copy; /* rows of COPY that are filled in; NULL: as they come */
     struct buf rows;        /* of an answer for us, each with its length */
     struct buf held;        /* told when all have answered */
@@ -158,10 +187,9 @@ struct native {
     struct buf ops;         /* ... and what it is owed for, a byte each */
     struct list prepared;
     struct list tables;
-    uint64_t changes;    /* of the schema, as the tables are known */
-    uint64_t salt;       /* of what names mean */
-    bool changes_schema; /* in this transaction; others are told again at its end */
-    bool changes_names;  /* ... by SET, which its end may take back */
+    uint64_t changes; /* of the schema, as the tables are known */
+    uint64_t salt;    /* of what names mean */
+    struct native_told told;
     struct native_kept kept;
     struct route_question *question;
     unsigned nquestions;
@@ -242,6 +270,8 @@ enum native_verdict native_judge(struct native *n, struct slice text, const stru
 /* Plans the rewriting of one. */
 enum native_verdict native_rewrite(
     struct native *n, struct slice text, const struct sql_stmt *stmt, struct repl_plan *plan);
+/* Whether the rows that all nodes return have to be equal. */
+bool native_compares(const struct native *n);
 /* A function call: places and plans it, and puts it into n->out. */
 void native_call_plan(struct native *n);
 void native_call_put(struct native *n);
@@ -297,7 +327,22 @@ void native_leave_behind(struct native *n);
 /* native_batch.c */
 /* Places the sequence in n->in, and puts it into n->out with what was rewritten. */
 enum native_verdict native_batch_plan(struct native *n);
-struct native_prepared *native_prepared_find(struct native *n, struct slice name);
+
+/* native_prepared.c */
+/* By name, as it is behind what the exchange at hand does; NULL: there is none that is known. What
+ * is found lives as long as the exchange. */
+const struct native_change *native_prepared_find(struct native *n, struct slice name);
 void native_prepared_clear(struct native *n);
+/* An exchange begins to be planned; it prepares or closes something. */
+void native_prepared_begin(struct native *n);
+void native_prepared_note(struct native *n, const struct batch_msg *m);
+void native_prepared_add_sql(struct native *n, struct slice text, const struct sql_stmt *stmt);
+void native_prepared_drop(struct native *n, struct slice name);
+/* The node that is asked first has done that many. */
+void native_prepared_settle(struct native *n, uint32_t ndone);
+/* Puts these into n->out for the others, who will not see the exchange; false: there are none. */
+bool native_prepared_put(struct native *n, uint32_t ndone);
+/* Puts an EXECUTE of what was rewritten into n->out. */
+void native_execute_put(struct native *n, const struct sql_stmt *s);
 
 #endif

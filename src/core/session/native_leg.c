@@ -150,7 +150,7 @@ static int leg_add(struct native *n, int node)
 {
     struct native_leg *leg = leg_at(n, node);
 
-    if (n->has_state || native_tx(n) != 'I') {
+    if (n->has_state || n->wrapped || native_tx(n) != 'I') {
         client_end_text(
             n->c, "57P01", "node %d is in use again: the session has to begin anew", node);
         return -1;
@@ -225,6 +225,8 @@ static void leg_forget_answer(struct native_leg *leg)
     leg->kind = 0;
     leg->has_tuples = false;
     leg->ntuples = 0;
+    leg->rows = (struct agree_rows){0};
+    leg->nchanges = 0;
     leg->did = false;
     leg->is_lost = false;
     buf_clear(&leg->said);
@@ -305,6 +307,8 @@ static void tell(struct native_leg *leg, const char *p, size_t n)
 /* An answer of many rows is not kept whole. */
 static void tell_rows(struct native_leg *leg, const char *p, size_t n)
 {
+    if (leg->n->ex.compares && !leg->n->ex.ours)
+        agree_rows_add(&leg->rows, p, n);
     tell(leg, p, n);
     if (leg->n->held.len > NATIVE_HELD_MAX && !leg->n->ex.ours) {
         client_send(leg->n->c, &leg->n->held);
@@ -355,7 +359,15 @@ static void on_whole(struct native_leg *leg, char type, struct slice whole)
         if (leg->n->ex.ours) {
             buf_put_u32(&leg->n->rows, (uint32_t)body.n);
             buf_put(&leg->n->rows, body.p, body.n);
+        } else if (leg->n->ex.compares) {
+            agree_rows_add(&leg->rows, whole.p, whole.n);
+            agree_rows_end(&leg->rows);
         }
+        break;
+    case BE_FUNCTION_RESULT:
+        leg->kind = type;
+        agree_rows_add(&leg->rows, whole.p, whole.n);
+        agree_rows_end(&leg->rows);
         break;
     case BE_PARAMETER_STATUS:
     case BE_NOTIFICATION:
@@ -367,6 +379,7 @@ static void on_whole(struct native_leg *leg, char type, struct slice whole)
         }
         return;
     default:
+        leg->nchanges += type == BE_PARSE_COMPLETE || type == BE_CLOSE_COMPLETE;
         if (leg->kind == 0)
             leg->kind = type;
         break;
@@ -397,6 +410,8 @@ static const char *take_message(struct native_leg *leg, const char *p, const cha
 
         leg->left = (uint32_t)(bytes - take);
         tell_rows(leg, p, take);
+        if (leg->left == 0)
+            agree_rows_end(&leg->rows);
         return p + take;
     }
     if (leg->part.len == 0 && n >= bytes) {
@@ -436,6 +451,8 @@ static void leg_on_bytes(void *owner, struct link *link, const char *p, size_t n
             tell_rows(leg, p, take);
             leg->left -= (uint32_t)take;
             p += take;
+            if (leg->left == 0)
+                agree_rows_end(&leg->rows);
         } else {
             p = take_message(leg, p, end);
         }

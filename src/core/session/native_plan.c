@@ -253,8 +253,11 @@ void native_note(struct native *n, const struct sql_stmt *s)
 {
     n->has_state = n->has_state || leaves_state(s);
     native_note_schema(n, s);
-    if (s->kind == SQL_DEALLOCATE || s->verb == SQL_VERB_DISCARD)
+    if ((s->kind == SQL_DEALLOCATE && (s->flags & SQL_F_ALL) != 0) ||
+        (s->verb == SQL_VERB_DISCARD && slice_eq_str(s->name, "all")))
         native_prepared_clear(n);
+    else if (s->kind == SQL_DEALLOCATE)
+        native_prepared_drop(n, s->name);
     if (s->kind == SQL_COMMIT || s->tx.op == SQL_TX_COMMIT)
         n->ex.is_commit = true;
 }
@@ -291,6 +294,8 @@ static enum native_verdict judge_read(struct native *n, struct slice text,
         ask_catalogue(n, &d);
         return NATIVE_ASK;
     }
+    if (d.class != ROUTE_EITHER && !d.is_write)
+        place->differs = true;
     if (d.is_write || d.runs_code || d.is_doubtful || ss->conf->replicate_select)
         be_everywhere(place, fits_in_transaction(text, &facts->stmts[i]));
     else if (d.class != ROUTE_EITHER)
@@ -345,9 +350,31 @@ static bool says_that_it_differs(struct native *n, const struct repl_plan *plan)
     }
     snprintf(text, sizeof text, "the result of \"%.*s\" may differ between nodes",
         plan->differs.n > 100 ? 100 : (int)plan->differs.n, plan->differs.p);
+    if (n->has_warned)
+        return false;
+    n->has_warned = true;
     client_notice(n->c, LVL_WARNING, text);
     CLIENT_LOG(n->c, LVL_WARNING, "%s", text);
     return false;
+}
+
+/* Whether pgpool_catalog.insert_lock exists; NULL: it is not known. */
+static const struct native_table *row_locks(struct native *n)
+{
+    struct buf name = {0};
+    const struct native_table *t;
+
+    repl_table_name(repl_row_locks(), &name);
+    t = native_table_find(n, buf_slice(&name));
+    buf_free(&name);
+    return t;
+}
+
+static bool has_row_locks(struct native *n)
+{
+    const struct native_table *t = row_locks(n);
+
+    return t != NULL && t->table.ncolumns > 0;
 }
 
 enum native_verdict native_rewrite(
@@ -366,12 +393,13 @@ enum native_verdict native_rewrite(
     case REPL_KEEP:
         break;
     }
-    if (stmt->kind == SQL_PREPARE && plan->verdict == REPL_REWRITE) {
-        native_refuse(n, "0A000",
-            "PREPARE of a statement that tells the time or leaves out such a column is not "
-            "supported in native replication yet");
-        return NATIVE_REFUSED;
+    if (repl_must_lock(text, stmt, n->c->ss->conf->insert_lock, plan->serial != NULL) &&
+        row_locks(n) == NULL) {
+        ask_columns(n, repl_row_locks());
+        return NATIVE_ASK;
     }
+    if (plan->differs.n > 0 || stmt->kind == SQL_EXPLAIN)
+        n->place.differs = true;
     return says_that_it_differs(n, plan) ? NATIVE_REFUSED : NATIVE_GO;
 }
 
@@ -389,11 +417,18 @@ bool native_lock_sql(struct native *n, struct slice text, const struct sql_stmt 
         return false;
     if (repl_must_lock(text, stmt, conf->insert_lock, plan->serial != NULL)) {
         t = plan->serial != NULL ? plan->serial : repl_insert_target(stmt);
-        repl_lock_sql(slice_of(text.p + t->offset, t->len), false, sql);
+        repl_lock_sql(slice_of(text.p + t->offset, t->len), has_row_locks(n), sql);
     } else if (stmt->kind == SQL_COPY_FROM && (t = repl_insert_target(stmt)) != NULL) {
         repl_copy_lock_sql(slice_of(text.p + t->offset, t->len), sql);
     }
     return t != NULL;
+}
+
+bool native_compares(const struct native *n)
+{
+    if (n->ex.is_call)
+        return repl_is_lobj_function(message_body(slice_of(n->in.data, n->scanned)));
+    return n->c->ss->conf->replication_compare == CONF_COMPARE_ROWS && !n->place.differs;
 }
 
 /* ---- function calls ---- */
@@ -435,6 +470,44 @@ void native_call_put(struct native *n)
 
 /* ---- statements ---- */
 
+/* The statement that is executed is planned for its text, as it would be if it stood there. */
+static enum native_verdict plan_executed(struct native *n, const struct sql_stmt *s)
+{
+    const struct native_change *st = native_prepared_find(n, s->name);
+    struct sql_facts *facts = arena_alloc_zero(n->arena, sizeof *facts);
+    bool has_times = n->plan.verdict == REPL_REWRITE;
+    struct repl_plan plan;
+    enum native_verdict v;
+
+    if (st == NULL || sql_parse(n->arena, st->sql, facts) == -1 || facts->nstmts != 1)
+        return NATIVE_GO; /* it says itself that there is none */
+    v = native_rewrite(n, st->sql, &facts->stmts[0], &plan);
+    if (v != NATIVE_GO)
+        return v;
+    if (plan.verdict == REPL_REWRITE && (has_times || st->head == NULL)) {
+        native_refuse(n, "0A000",
+            "native replication does not support EXECUTE of what was prepared by the protocol, or "
+            "with arguments that tell the time, where the statement has to be rewritten");
+        return NATIVE_REFUSED;
+    }
+    if (has_times && plan.serial == NULL && !plan.makes_lobj)
+        return NATIVE_GO; /* its arguments are rewritten */
+    n->planned = st->sql;
+    n->planned_stmt = &facts->stmts[0];
+    if (!has_times)
+        n->plan = plan;
+    else
+        n->plan.serial = plan.serial;
+    return NATIVE_GO;
+}
+
+/* CREATE TABLE AS EXECUTE, EXPLAIN ANALYZE EXECUTE. */
+static bool hides_execute(const struct sql_stmt *s)
+{
+    return s->inner == SQL_EXECUTE && s->kind != SQL_EXECUTE &&
+           (s->kind == SQL_DDL || (s->flags & SQL_F_ANALYZE) != 0);
+}
+
 enum native_verdict native_plan(struct native *n)
 {
     const struct sql_stmt *s = n->facts.nstmts == 0 ? NULL : &n->facts.stmts[n->at];
@@ -447,8 +520,21 @@ enum native_verdict native_plan(struct native *n)
     v = native_judge(n, n->text, &n->facts, n->at, &n->place);
     if (v != NATIVE_GO || s == NULL)
         return v;
-    if (n->place.everywhere && (v = native_rewrite(n, n->text, s, &n->plan)) != NATIVE_GO)
+    n->planned = n->text;
+    n->planned_stmt = s;
+    native_prepared_begin(n);
+    if (hides_execute(s)) {
+        native_refuse(n, "0A000", "native replication does not support EXECUTE within a statement");
+        return NATIVE_REFUSED;
+    }
+    /* What is prepared is planned when it is executed. */
+    if (n->place.everywhere && s->kind != SQL_PREPARE &&
+        (v = native_rewrite(n, n->text, s, &n->plan)) != NATIVE_GO)
         return v;
+    if (s->kind == SQL_EXECUTE && (v = plan_executed(n, s)) != NATIVE_GO)
+        return v;
+    if (s->kind == SQL_PREPARE)
+        native_prepared_add_sql(n, n->text, s);
     native_note(n, s);
     return NATIVE_GO;
 }

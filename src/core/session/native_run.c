@@ -147,6 +147,10 @@ static void put_statement(struct native *n)
         put_query(n, n->text);
         return;
     }
+    if (s->kind == SQL_EXECUTE && n->plan.verdict == REPL_REWRITE && n->planned_stmt != s) {
+        native_execute_put(n, s);
+        return;
+    }
     if (n->plan.verdict == REPL_REWRITE)
         repl_rewrite_text(&n->plan, n->text, s, n->values, &sql);
     else
@@ -234,7 +238,7 @@ static bool ask_values(struct native *n)
         return false;
     for (unsigned i = 0; i < 2; i++) {
         buf_printf(&sql, "%s", sql.len > 0 ? ";" : "");
-        if (!native_lock_sql(n, n->text, s, &n->plan, i, &sql))
+        if (!native_lock_sql(n, n->planned, s == NULL ? NULL : n->planned_stmt, &n->plan, i, &sql))
             break;
     }
     if (sql.len > 0 && sql.data[sql.len - 1] == ';')
@@ -260,6 +264,7 @@ static void run(struct native *n)
         return;
     }
     n->wrote = true;
+    n->ex.compares = native_compares(n);
     if (n->place.wraps && (n->wrapped || is_outside(n)))
         n->wrapped = true;
     if (n->failed < 0 && !n->ex.is_batch && ask_values(n))
@@ -303,7 +308,7 @@ static void next_query(struct native *n)
 static void next_batch(struct native *n)
 {
     if (n->at > 0) {
-        if (n->wrapped)
+        if (n->wrapped && n->ex.ends_in_sync)
             end_wrapped(n);
         else
             native_finish(n);
@@ -356,6 +361,12 @@ static void statement_done(struct native *n)
     native_next(n);
 }
 
+/* How many prepared statements the exchange has made or closed there. */
+static uint32_t changes_done(const struct native *n, const struct native_leg *leg)
+{
+    return n->ex.is_batch ? leg->nchanges : leg->kind == 'C';
+}
+
 /* A read on one node. */
 static void one_answered(struct native *n)
 {
@@ -365,6 +376,7 @@ static void one_answered(struct native *n)
         fail_with(n, "40000", "the node that answered was lost", NULL);
         return;
     }
+    native_prepared_settle(n, changes_done(n, leg));
     if (leg->kind != 'E') {
         statement_done(n);
         return;
@@ -372,18 +384,6 @@ static void one_answered(struct native *n)
     if (leg->link->tx_status == 'E' && !n->wrapped)
         n->failed = n->speaker;
     native_fail(n);
-}
-
-static bool is_lock_trouble(const struct native_leg *leg)
-{
-    static const char *const state[] = {"40P01", "40001", "55P03", "57014", "53", "57P0"};
-
-    for (unsigned i = 0; i < sizeof state / sizeof state[0]; i++) {
-        if (leg->said.len >= strlen(state[i]) &&
-            memcmp(leg->said.data, state[i], strlen(state[i])) == 0)
-            return true;
-    }
-    return false;
 }
 
 /* Whether tables are still what was planned for is being asked. */
@@ -400,6 +400,27 @@ static bool verify_tables(struct native *n)
     return asks;
 }
 
+/* The exchange fails, and the others will not see it: what it has prepared is told to them. */
+static bool prepare_on_others(struct native *n, const struct native_leg *first)
+{
+    if (!n->ex.is_batch || !native_prepared_put(n, first->nchanges))
+        return false;
+    native_round(n, STEP_PARSE, true, -1);
+    for (unsigned i = 0; i < n->nlegs; i++) {
+        if (&n->leg[i] != first && native_is_up(&n->leg[i]))
+            native_send(n, &n->leg[i], "");
+    }
+    native_wait(n);
+    return true;
+}
+
+static void parse_answered(struct native *n)
+{
+    if (main_leg(n)->link->tx_status == 'E' && !n->wrapped)
+        n->failed = (int)n->main;
+    native_fail(n);
+}
+
 static void main_answered(struct native *n)
 {
     struct native_leg *first = &n->leg[first_leg(n)];
@@ -409,9 +430,11 @@ static void main_answered(struct native *n)
         return;
     }
     /* What took numbers of a sequence before it failed is to take them on the others, too. */
+    native_prepared_settle(n, changes_done(n, first));
     if (first->kind == 'E' && !n->ex.is_commit &&
-        (n->plan.serial == NULL || is_lock_trouble(first))) {
-        fail_of(n, first);
+        (n->plan.serial == NULL || agree_is_lock_trouble(buf_slice(&first->said)))) {
+        if (!prepare_on_others(n, first))
+            fail_of(n, first);
         return;
     }
     if (!verify_tables(n))
@@ -446,6 +469,7 @@ static unsigned collect(struct native *n, struct agree_answer *answers, struct n
             .kind = leg->kind,
             .has_tuples = leg->has_tuples,
             .ntuples = leg->ntuples,
+            .rows = n->ex.compares ? &leg->rows : NULL,
             .text = buf_slice(&leg->said)};
     }
     return count;
@@ -529,7 +553,8 @@ static bool has_lock_trouble(struct native *n)
     for (unsigned i = 0; i < n->nlegs; i++) {
         struct native_leg *leg = &n->leg[i];
 
-        if (i == first_leg(n) || !leg->did || leg->kind != 'E' || !is_lock_trouble(leg))
+        if (i == first_leg(n) || !leg->did || leg->kind != 'E' ||
+            !agree_is_lock_trouble(buf_slice(&leg->said)))
             continue;
         if (!n->wrapped && is_outside(n)) {
             native_detach(n, leg, "it could not do what the main node had done");
@@ -569,7 +594,8 @@ static void others_answered(struct native *n)
 {
     const struct conf *conf = n->c->ss->conf;
     struct agree_rules rules = {.stop_on_mismatch = conf->replication_stop_on_mismatch,
-        .failover_if_tuples = conf->failover_if_affected_tuples_mismatch};
+        .failover_if_tuples = conf->failover_if_affected_tuples_mismatch,
+        .compares_rows = n->ex.compares};
     struct agree_answer answers[NATIVE_MAX_NODES];
     struct native_leg *legs[NATIVE_MAX_NODES];
     struct agree_result result;
@@ -759,6 +785,7 @@ void native_answered(struct native *n)
         [STEP_COPY_STOP] = native_copy_stopped,
         [STEP_UNDO] = native_finish,
         [STEP_SPOIL] = spoil_answered,
+        [STEP_PARSE] = parse_answered,
         [STEP_VERIFY] = verify_answered,
     };
 

@@ -93,28 +93,28 @@ void native_note_schema(struct native *n, const struct sql_stmt *s)
 {
     if (changes_names(s)) {
         names_mean_others(n);
-        n->changes_names = true;
+        n->told.names = true;
     }
     if (!route_changes_schema(s))
         return;
-    n->changes_schema = true;
+    n->told.schema = true;
     tell(n);
 }
 
 void native_tell_schema(struct native *n)
 {
-    if (n->changes_schema)
+    if (n->told.schema)
         tell(n);
 }
 
 void native_settle_schema(struct native *n)
 {
-    if (n->changes_schema)
+    if (n->told.schema)
         tell(n);
-    if (n->changes_names)
+    if (n->told.names)
         names_mean_others(n);
-    n->changes_schema = false;
-    n->changes_names = false;
+    n->told.schema = false;
+    n->told.names = false;
 }
 
 /* ---- whether it still holds ---- */
@@ -139,7 +139,8 @@ static void keep(struct native *n, const struct native_leg *leg)
         .ops = n->ops,
         .kind = leg->kind,
         .has_tuples = leg->has_tuples,
-        .ntuples = leg->ntuples};
+        .ntuples = leg->ntuples,
+        .rows = leg->rows};
     memset(&n->out, 0, sizeof n->out);
     memset(&n->ops, 0, sizeof n->ops);
 }
@@ -153,6 +154,7 @@ static void take_back(struct native *n, struct native_leg *leg)
     leg->kind = n->kept.kind;
     leg->has_tuples = n->kept.has_tuples;
     leg->ntuples = n->kept.ntuples;
+    leg->rows = n->kept.rows;
     memset(&n->kept, 0, sizeof n->kept);
 }
 

@@ -41,6 +41,7 @@ static const struct {
 
 static unsigned read_answers(const char *const *words, struct agree_answer *answers)
 {
+    static struct agree_rows told[4];
     unsigned n;
 
     for (n = 0; n < 4 && words[n] != NULL; n++) {
@@ -49,7 +50,12 @@ static unsigned read_answers(const char *const *words, struct agree_answer *answ
         answers[n] = (struct agree_answer){.node = (int)n + 1, .kind = words[n][0]};
         answers[n].has_tuples = words[n][1] != '\0';
         answers[n].ntuples = words[n][1] == '\0' ? 0 : (uint64_t)(words[n][1] - '0');
-        answers[n].digest = dot == NULL ? 0 : (uint64_t)dot[1];
+        told[n] = (struct agree_rows){0};
+        if (dot != NULL) {
+            agree_rows_add(&told[n], dot + 1, 1);
+            agree_rows_end(&told[n]);
+        }
+        answers[n].rows = &told[n];
         answers[n].text = slice_of_str("23505: twice");
     }
     return n;
@@ -98,7 +104,40 @@ START_TEST(texts)
     ck_assert(slice_eq_str(buf_slice(&out),
         "pgpool detected difference of the number of inserted, updated or deleted tuples. "
         "Possible last query was: \"x\""));
+    buf_clear(&out);
+    n = read_answers(rows[10].answers, answers);
+    agree_judge(answers, n, 0, &stops, &result);
+    agree_put_log(answers, n, &result, 1, &out);
+    buf_put_byte(&out, '\0');
+    ck_assert_ptr_nonnull(strstr(out.data, "rows of backend 2 (1 rows, digest "));
+    ck_assert_ptr_nonnull(
+        strstr(out.data, ", first b) are not those of main/majority nodes, as of backend 1 "));
+    ck_assert_ptr_nonnull(strstr(out.data, ", first a)"));
     buf_free(&out);
+}
+END_TEST
+
+/* The same rows in another order and in other pieces are the same; twice a row is not none. */
+START_TEST(digests)
+{
+    static const char *const pieces[][8] = {{"ab", "|", "c", "|"}, {"c", "|", "a", "b", "|"},
+        {"a", "|", "bc", "|"}, {"ab", "|", "c", "|", "c", "|", "c", "|"}, {"|", "|"}};
+    struct agree_rows got[5] = {{0}};
+
+    for (unsigned i = 0; i < 5; i++) {
+        for (unsigned k = 0; k < 8 && pieces[i][k] != NULL; k++) {
+            if (pieces[i][k][0] == '|')
+                agree_rows_end(&got[i]);
+            else
+                agree_rows_add(&got[i], pieces[i][k], strlen(pieces[i][k]));
+        }
+    }
+    ck_assert_uint_eq(got[0].digest, got[1].digest);
+    ck_assert_uint_ne(got[0].digest, got[2].digest);
+    ck_assert_uint_ne(got[0].digest, got[3].digest);
+    ck_assert_uint_ne(got[0].digest, got[4].digest);
+    ck_assert_uint_eq(got[0].n, 2);
+    ck_assert_uint_eq(got[0].nsample, 2);
 }
 END_TEST
 
@@ -176,6 +215,7 @@ int main(void)
 
     tcase_add_loop_test(tc, judgements, 0, sizeof rows / sizeof rows[0]);
     tcase_add_test(tc, texts);
+    tcase_add_test(tc, digests);
     tcase_add_test(tc, tags);
     tcase_add_loop_test(tc, insert_locks, 0, sizeof locking / sizeof locking[0]);
     tcase_add_test(tc, function_calls);

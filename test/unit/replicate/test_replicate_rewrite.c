@@ -144,6 +144,10 @@ START_TEST(tables_with_sequences_are_named)
     ck_assert_ptr_nonnull(plan.serial);
     plan_for("INSERT INTO t (id) VALUES (1)", false);
     ck_assert_ptr_null(plan.serial);
+    plan_for("INSERT INTO t (id) VALUES (nextval('x'))", false);
+    ck_assert_ptr_nonnull(plan.serial);
+    plan_for("SELECT nextval('x')", false);
+    ck_assert_ptr_null(plan.serial);
 }
 END_TEST
 
