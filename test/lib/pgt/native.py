@@ -20,7 +20,7 @@ create function counts_here() returns setof int language plpgsql as $$ begin
 
 class Nodes:
     def __init__(self, count, start_pool, **conf):
-        self.nodes = [start_postgres({"max_connections": "60", "log_statement": "all"}, roles=False) for _ in range(count)]
+        self.nodes = [start_postgres({"max_connections": "100", "log_statement": "all"}, roles=False) for _ in range(count)]
         settings = {"backend_clustering_mode": "native_replication", "load_balance_mode": True,
                     "health_check_period": 1, "health_check_max_retries": 0, "log_min_messages": "debug1", **conf}
         settings |= {f"backend_flag{i}": "ALLOW_TO_FAILOVER" for i in range(count)}
