@@ -9,10 +9,12 @@
  * revives what depended on it. Keys are never moved to another server when theirs does not answer:
  * nothing is answered or kept then.
  *
- *   cache_far_get(...)           -> HIT: the result.  MISS: `deps` has the generations: send the
- * query, and then cache_far_set with them.  DEAD: ask the server, keep nothing cache_gens_hold
- * before a COMMIT is sent: no other client of this pgpool fills meanwhile cache_far_bump, and in
- * its call cache_gens_release and the answer to the client
+ *   cache_far_get(...)  -> HIT: the result. MISS: `deps` has the generations: send the query, and
+ *                          then cache_far_keep with them. DEAD: ask the server, keep nothing
+ *   cache_gens_hold, and cache_far_bump, before a COMMIT is sent: should this pgpool die behind it,
+ *                          what is kept goes within a minute
+ *   cache_far_bump when its outcome is known, and in its call cache_gens_release and the answer to
+ *                          the client
  *
  * Where a bump failed, this pgpool answers nothing from the cache (CACHE_OFF_FAR) until it could
  * make everything invalid: cache_far_retry, to be called once a second, tries that. */
@@ -34,11 +36,13 @@ struct conf;
 struct jobs;
 struct loop;
 
-/* The cells of a result, and their generations in memcached; gen[ncells] is that of `all`. */
+/* The cells of a result, and their generations in memcached; gen[ncells] is that of `all`, and
+ * gen[ncells + 1] that of `watched`, on which the result does not depend. */
 struct cache_far_deps {
     uint32_t ncells;
     cache_cell cell[CACHE_DEPS_MAX];
-    uint64_t gen[CACHE_DEPS_MAX + 1];
+    cache_cell watched;
+    uint64_t gen[CACHE_DEPS_MAX + 2];
 };
 
 /* For memqcache_method = memcached. NULL and *err: 0A000 when this build has no libmemcached, 22023
@@ -61,11 +65,23 @@ void cache_far_leave(struct cache_far_call **cp);
 /* Keeps a result; nobody waits for that. `deps` as `got` gave them. */
 void cache_far_set(struct cache_far *f, const struct cache_key *key,
     const struct cache_far_deps *deps, struct slice result, int64_t expire_s, uint32_t took_us);
+/* The same for what a fill was begun for, and whose result it did not gather. Those who wait for it
+ * are woken when it is there. Frees the fill. */
+void cache_far_keep(struct cache_far *f, struct cache_fill **fp, const struct cache_far_deps *deps,
+    struct slice result, uint32_t took_us);
 typedef void cache_far_done_fn(void *ctx, bool is_done);
 /* Makes everything that depends on these cells invalid, for all pgpools; no cells: everything there
- * is. `done` is called within memqcache_timeout; false: it could not be told everywhere. */
+ * is. `done`, which may be NULL, is called within memqcache_timeout; false: it could not be told
+ * everywhere. */
 struct cache_far_call *cache_far_bump(
     struct cache_far *f, const cache_cell *cells, size_t n, cache_far_done_fn *done, void *ctx);
+/* For some seconds nobody finds or keeps anything that depends on this cell. Nobody else may use
+ * it: a bump would end that. */
+void cache_far_bar(struct cache_far *f, cache_cell cell);
+/* None of its servers is to be asked for now. */
+bool cache_far_is_down(const struct cache_far *f);
+/* Writes into the log which servers do not answer, or do again: once for all processes. */
+void cache_far_tell(struct cache_far *f);
 /* Tries to end CACHE_OFF_FAR; does nothing where that does not hold. */
 void cache_far_retry(struct cache_far *f);
 

@@ -55,6 +55,9 @@ struct cache_totals {
     uint64_t resets;  /* shards emptied after a writer died in them */
     int64_t since_us; /* wall clock */
     uint32_t off_bits;
+    uint64_t far_failures; /* memcached servers that did not answer, so often */
+    uint64_t far_untold;   /* writes that could not be told to memcached */
+    uint32_t far_down;     /* of its servers: do not answer now */
 };
 /* Adds up what all processes and shards tell. */
 void cache_totals(struct cache *c, struct cache_totals *out);

@@ -77,6 +77,8 @@ bool cache_find(
  * by this call or one before, may be anything, and nothing of it may be used. */
 bool cache_copy(struct cache *c, const struct cache_hit *hit, size_t from, size_t n, char *dst);
 
+/* What was kept elsewhere was asked for again, which cache_is_worth has to know. */
+void cache_note_again(struct cache *c);
 /* After a miss: whether a fill is worth it. It counts the key as asked for: to be called once. */
 bool cache_is_worth(struct cache *c, const struct cache_key *key);
 
@@ -118,8 +120,15 @@ void cache_fill_let_go(struct cache_fill *f);
 /* Keeps it, if nothing was written meanwhile and its key is worth the space; wakes those who wait.
  * Frees the fill. `took_us`: what the query took. */
 enum cache_fill_reason cache_fill_commit(struct cache_fill **fp, int64_t now_us, uint32_t took_us);
+/* Whether nothing speaks against keeping it elsewhere: see cache_far_keep. */
+enum cache_fill_reason cache_fill_check(const struct cache_fill *f, int64_t now_us);
 /* Forgets it, wakes those who wait, frees the fill. Harmless when *fp is NULL. */
 void cache_fill_abort(struct cache_fill **fp);
+
+/* Everything cached is invalid from now on; with memcached for all pgpools that share it: until
+ * that is told there, nothing is answered here (CACHE_OFF_FAR). A standby must have what was
+ * committed before `now_us`. */
+void cache_empty(struct cache *c, int64_t now_us);
 
 /* Removes this one result; true when there was one. */
 bool cache_delete(struct cache *c, const struct cache_key *key);

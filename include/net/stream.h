@@ -44,7 +44,8 @@ enum stream_marks {
     STREAM_SEND_FAILED = 2,
     STREAM_AWAITS_ROOM = 4, /* TLS does */
     STREAM_HUNG_UP = 8,     /* on_hung_up was called since reading went off */
-    STREAM_KEPT = 16        /* something is kept for the end of the turn */
+    STREAM_KEPT = 16,       /* something is kept for the end of the turn */
+    STREAM_CORKED = 32      /* nothing leaves for the peer */
 };
 
 /* For a zeroed stream: it is closed. */
@@ -102,6 +103,10 @@ static inline bool stream_is_tls(const struct stream *s)
 {
     return s->tls != NULL;
 }
+/* What is sent from here on is kept, as if the peer were slow, until it is uncorked: that sends
+ * what it can, and may call on_drained. Reading is not touched. */
+void stream_cork(struct stream *s);
+void stream_uncork(struct stream *s);
 /* Switches reading off and on; both may be called at any time. */
 void stream_pause(struct stream *s);
 void stream_resume(struct stream *s);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/list.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "config/conf.h"
 #include "event/jobs.h"
@@ -31,7 +32,7 @@ struct cache_far {
     struct list calls;
 };
 
-enum far_op { FAR_GET, FAR_SET, FAR_BUMP };
+enum far_op { FAR_GET, FAR_SET, FAR_BUMP, FAR_BAR };
 
 /* What a thread works on, alone until it is done. */
 struct far_job {
@@ -60,6 +61,7 @@ struct cache_far_call {
     cache_far_got_fn *got;
     cache_far_done_fn *done;
     void *ctx;
+    struct cache_fill *fill; /* it ends with this */
 };
 
 static struct far_spec *spec_new(const struct conf *conf, struct cache_far_state *state)
@@ -123,6 +125,7 @@ static void call_free(struct cache_far_call **cp)
 
     timer_stop(call->f->loop, &call->timer);
     list_remove(&call->node);
+    cache_fill_abort(&call->fill);
     if (call->job != NULL)
         job_leave(&call->job);
     mem_free(call);
@@ -174,6 +177,9 @@ static void far_work(struct job *job)
     case FAR_BUMP:
         j->is_done = far_conn_bump(j->conn, j->cells, j->ncells);
         break;
+    case FAR_BAR:
+        j->is_done = far_conn_bar(j->conn, j->cells[0]);
+        break;
     }
 }
 
@@ -215,7 +221,8 @@ static void tell(struct cache_far_call *call, const struct far_job *j)
     if (is.op == FAR_BUMP) {
         if (!is_done)
             bump_failed(is.f);
-        is.done(is.ctx, is_done);
+        if (is.done != NULL)
+            is.done(is.ctx, is_done);
     } else if (is.op == FAR_GET && (j == NULL || j->found == CACHE_FAR_DEAD)) {
         is.got(is.ctx, CACHE_FAR_DEAD, slice_of(NULL, 0), 0, NULL);
     } else if (is.op == FAR_GET) {
@@ -285,36 +292,101 @@ struct cache_far_call *cache_far_get(struct cache_far *f, const struct cache_key
     return call;
 }
 
-void cache_far_set(struct cache_far *f, const struct cache_key *key,
+static struct cache_far_call *set(struct cache_far *f, const struct cache_key *key,
     const struct cache_far_deps *deps, struct slice result, int64_t expire_s, uint32_t took_us)
 {
     struct far_job *j;
 
     if (result.n > f->c->shape.max_result_bytes || key->bytes.n > CACHE_KEY_MAX)
-        return;
+        return NULL;
     j = job_new(f, FAR_SET, key);
     j->deps = *deps;
     j->expire_s = expire_s;
     j->took_us = took_us;
     buf_put(&j->result, result.p, result.n);
-    (void)call_start(f, j);
+    return call_start(f, j);
 }
 
-struct cache_far_call *cache_far_bump(
-    struct cache_far *f, const cache_cell *cells, size_t n, cache_far_done_fn *done, void *ctx)
+void cache_far_set(struct cache_far *f, const struct cache_key *key,
+    const struct cache_far_deps *deps, struct slice result, int64_t expire_s, uint32_t took_us)
 {
-    struct far_job *j = job_new(f, FAR_BUMP, NULL);
-    struct cache_far_call *call;
+    (void)set(f, key, deps, result, expire_s, took_us);
+}
+
+void cache_far_keep(struct cache_far *f, struct cache_fill **fp, const struct cache_far_deps *deps,
+    struct slice result, uint32_t took_us)
+{
+    struct cache_key key = cache_fill_key(*fp);
+    struct cache_far_call *call = set(f, &key, deps, result, cache_fill_expire_s(*fp), took_us);
+
+    if (call == NULL) {
+        cache_fill_abort(fp);
+        return;
+    }
+    call->fill = *fp;
+    *fp = NULL;
+}
+
+static struct far_job *job_for_cells(
+    struct cache_far *f, enum far_op op, const cache_cell *cells, size_t n)
+{
+    struct far_job *j = job_new(f, op, NULL);
 
     j->ncells = n;
     if (n > 0) {
         j->cells = mem_alloc(n * sizeof j->cells[0]);
         memcpy(j->cells, cells, n * sizeof j->cells[0]);
     }
-    call = call_start(f, j);
+    return j;
+}
+
+void cache_far_bar(struct cache_far *f, cache_cell cell)
+{
+    (void)call_start(f, job_for_cells(f, FAR_BAR, &cell, 1));
+}
+
+struct cache_far_call *cache_far_bump(
+    struct cache_far *f, const cache_cell *cells, size_t n, cache_far_done_fn *done, void *ctx)
+{
+    struct cache_far_call *call = call_start(f, job_for_cells(f, FAR_BUMP, cells, n));
+
     call->done = done;
     call->ctx = ctx;
     return call;
+}
+
+bool cache_far_is_down(const struct cache_far *f)
+{
+    int64_t now_us = loop_now_us(f->loop);
+    unsigned i;
+
+    for (i = 0; i < f->spec->nservers; i++)
+        if (now_us >=
+            atomic_load_explicit(&f->spec->state->server[i].down_until_us, memory_order_relaxed))
+            return false;
+    return true;
+}
+
+void cache_far_tell(struct cache_far *f)
+{
+    unsigned i;
+
+    for (i = 0; i < f->spec->nservers; i++) {
+        struct cache_far_server *s = &f->spec->state->server[i];
+        bool is_down = atomic_load(&s->backoff_s) != 0;
+        bool was_down = !is_down;
+
+        if (!atomic_compare_exchange_strong(&s->is_told, &was_down, is_down))
+            continue;
+        if (is_down)
+            log_at_detail(LVL_WARNING, NULL,
+                "Nothing is taken from it or kept in it; it is tried again by and by.",
+                "query cache: the memcached server %s:%d does not answer", f->spec->server[i].host,
+                f->spec->server[i].port);
+        else
+            log_at(LVL_LOG, "query cache: the memcached server %s:%d answers again",
+                f->spec->server[i].host, f->spec->server[i].port);
+    }
 }
 
 /* Failures that came while this was on its way are not covered by it. While the outcome of a dead

@@ -22,6 +22,12 @@
 #define KEY_BYTES     40
 #define MIN_BACKOFF_S 1
 #define MAX_BACKOFF_S 60
+/* A generation that a writer has set lives so long, and the next is another one: should the writer
+ * die behind the word that he is about to commit, what was kept in between goes with it. */
+#define WRITTEN_S 60
+/* A bar, unless it is put up again. */
+#define BARRED_S 5
+#define BARRED   UINT64_C(0)
 
 struct far_conn {
     struct far_spec *spec;
@@ -187,8 +193,8 @@ struct question {
     struct cache_far_deps *deps;
     const struct cache_key *key;
     unsigned n;
-    struct far_name name[CACHE_DEPS_MAX + 2];
-    bool is_found[CACHE_DEPS_MAX + 2];
+    struct far_name name[CACHE_DEPS_MAX + 3];
+    bool is_found[CACHE_DEPS_MAX + 3];
     struct buf value;
 };
 
@@ -239,8 +245,8 @@ static int fetch(struct far_conn *c, struct question *q, unsigned server, const 
 /* Asks one server for all that it has of it. */
 static int ask(struct far_conn *c, struct question *q, unsigned server)
 {
-    const char *keys[CACHE_DEPS_MAX + 2];
-    size_t lens[CACHE_DEPS_MAX + 2];
+    const char *keys[CACHE_DEPS_MAX + 3];
+    size_t lens[CACHE_DEPS_MAX + 3];
     int64_t begun_us = clock_mono_us();
     size_t n = 0;
     unsigned i;
@@ -263,6 +269,15 @@ static int ask(struct far_conn *c, struct question *q, unsigned server)
     return 0;
 }
 
+/* One that never was, in all likelihood. */
+static int new_generation(uint64_t *gen)
+{
+    if (getrandom(gen, sizeof *gen, 0) != sizeof *gen)
+        return -1;
+    *gen = *gen >> 1 | 1;
+    return 0;
+}
+
 /* A generation that is not there begins anywhere but where it was. */
 static int begin_generation(struct far_conn *c, const struct far_name *name, uint64_t *gen)
 {
@@ -272,9 +287,8 @@ static int begin_generation(struct far_conn *c, const struct far_name *name, uin
     size_t len = 0;
     char *there;
 
-    if (getrandom(gen, sizeof *gen, 0) != sizeof *gen)
+    if (new_generation(gen) == -1)
         return -1;
-    *gen >>= 1;
     len = (size_t)snprintf(text, sizeof text, "%llu", (unsigned long long)*gen);
     rc = memcached_add(c->mc, name->text, name->len, text, len, 0, 0);
     if (rc == MEMCACHED_SUCCESS)
@@ -295,7 +309,7 @@ static int begin_generation(struct far_conn *c, const struct far_name *name, uin
 static bool is_hit(const struct question *q, struct slice *result, uint32_t *took_us)
 {
     struct far_head head;
-    size_t ngens = q->n - 1;
+    size_t ngens = q->deps->ncells + 1;
     size_t gens_bytes = ngens * sizeof q->deps->gen[0];
     const char *p = q->value.data;
 
@@ -325,6 +339,9 @@ static enum cache_far_found settle(
                 return CACHE_FAR_DEAD;
             q->is_found[q->n - 1] = false; /* what depended on the lost one is not known */
         }
+    for (i = 0; i < q->n - 1; i++)
+        if (q->deps->gen[i] == BARRED)
+            return CACHE_FAR_DEAD;
     if (!q->is_found[q->n - 1] || !is_hit(q, &result, took_us))
         return CACHE_FAR_MISS;
     buf_put(out, result.p, result.n);
@@ -343,8 +360,9 @@ enum cache_far_found far_conn_get(struct far_conn *c, const struct cache_key *ke
     for (i = 0; i < deps->ncells; i++)
         name_of_cell(c, deps->cell[i], &q->name[i]);
     name_of_all(c, &q->name[deps->ncells]);
-    name_of_key(c, key, &q->name[deps->ncells + 1]);
-    q->n = deps->ncells + 2;
+    name_of_cell(c, deps->watched, &q->name[deps->ncells + 1]);
+    name_of_key(c, key, &q->name[deps->ncells + 2]);
+    q->n = deps->ncells + 3;
     for (i = 0; i < c->spec->nservers && found == CACHE_FAR_MISS; i++)
         if (ask(c, q, i) == -1)
             found = CACHE_FAR_DEAD;
@@ -379,27 +397,43 @@ void far_conn_set(struct far_conn *c, const struct cache_key *key,
     buf_free(&b);
 }
 
-/* One that is not there is done with: it will begin with a number that no result has. */
-static bool increment(struct far_conn *c, const struct far_name *name)
+static bool set_generation(
+    struct far_conn *c, const struct far_name *name, uint64_t gen, time_t for_s)
 {
-    uint64_t now;
-    memcached_return_t rc = memcached_increment(c->mc, name->text, name->len, 1, &now);
+    char text[24];
+    size_t len = (size_t)snprintf(text, sizeof text, "%llu", (unsigned long long)gen);
 
-    return rc == MEMCACHED_SUCCESS || rc == MEMCACHED_NOTFOUND;
+    return memcached_set(c->mc, name->text, name->len, text, len, for_s, 0) == MEMCACHED_SUCCESS;
 }
 
-static bool bump_one(struct far_conn *c, const struct far_name *name)
+static bool set_one(struct far_conn *c, const struct far_name *name, uint64_t gen, time_t for_s)
 {
     int64_t begun_us = clock_mono_us();
 
     if (is_down(c, name->server))
         return false;
-    if (!increment(c, name) && (!may_try_again(c, begun_us) || !increment(c, name))) {
+    if (!set_generation(c, name, gen, for_s) &&
+        (!may_try_again(c, begun_us) || !set_generation(c, name, gen, for_s))) {
         failed(c, name->server);
         return false;
     }
     answered(c, name->server);
     return true;
+}
+
+static bool bump_one(struct far_conn *c, const struct far_name *name)
+{
+    uint64_t gen;
+
+    return new_generation(&gen) == 0 && set_one(c, name, gen, WRITTEN_S);
+}
+
+bool far_conn_bar(struct far_conn *c, cache_cell cell)
+{
+    struct far_name name;
+
+    name_of_cell(c, cell, &name);
+    return set_one(c, &name, BARRED, BARRED_S);
 }
 
 bool far_conn_bump(struct far_conn *c, const cache_cell *cells, size_t n)

@@ -44,5 +44,6 @@ enum cache_far_found far_conn_get(struct far_conn *c, const struct cache_key *ke
 void far_conn_set(struct far_conn *c, const struct cache_key *key,
     const struct cache_far_deps *deps, struct slice result, int64_t expire_s, uint32_t took_us);
 bool far_conn_bump(struct far_conn *c, const cache_cell *cells, size_t n);
+bool far_conn_bar(struct far_conn *c, cache_cell cell);
 
 #endif

@@ -42,6 +42,11 @@ void far_conn_set(struct far_conn *c, const struct cache_key *key,
     UNREACHED();
 }
 
+bool far_conn_bar(struct far_conn *c, cache_cell cell)
+{
+    UNREACHED();
+}
+
 bool far_conn_bump(struct far_conn *c, const cache_cell *cells, size_t n)
 {
     UNREACHED();

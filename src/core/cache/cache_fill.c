@@ -96,11 +96,34 @@ static uint32_t expires_at(const struct cache_fill *f, int64_t now_us)
     return at > UINT32_MAX ? UINT32_MAX : (uint32_t)at;
 }
 
+struct cache_key cache_fill_key(const struct cache_fill *f)
+{
+    const char *p = f->data.data + entry_key_at(f->ncells, f->ntables);
+
+    return (struct cache_key){slice_of(p, f->key_len), f->hash};
+}
+
+int64_t cache_fill_expire_s(const struct cache_fill *f)
+{
+    return f->expire_s;
+}
+
+enum cache_fill_reason cache_fill_check(const struct cache_fill *f, int64_t now_us)
+{
+    uint32_t cell[CACHE_DEPS_MAX];
+
+    if (f->is_large)
+        return CACHE_FILL_LARGE;
+    if (cache_gens_off_bits(f->c->gens, now_us) != 0)
+        return CACHE_FILL_OFF;
+    memcpy(cell, f->data.data, f->ncells * sizeof cell[0]);
+    return cache_gens_sum(f->c->gens, cell, f->ncells) != f->sum ? CACHE_FILL_MOVED : CACHE_FILL_OK;
+}
+
 static enum cache_fill_reason put(const struct cache_fill *f, int64_t now_us, uint32_t took_us)
 {
     const char *p = f->data.data;
-    uint32_t cell[CACHE_DEPS_MAX];
-    enum cache_fill_reason reason;
+    enum cache_fill_reason reason = cache_fill_check(f, now_us);
     struct shard_ref r = shard_of(f->c, f->hash);
     struct shard_entry e = {.hash = f->hash,
         .head = p,
@@ -114,13 +137,8 @@ static enum cache_fill_reason put(const struct cache_fill *f, int64_t now_us, ui
         .expire_s = expires_at(f, now_us),
         .sum = f->sum};
 
-    if (f->is_large)
-        return CACHE_FILL_LARGE;
-    if (cache_gens_off_bits(f->c->gens, now_us) != 0)
-        return CACHE_FILL_OFF;
-    memcpy(cell, p, f->ncells * sizeof cell[0]);
-    if (cache_gens_sum(f->c->gens, cell, f->ncells) != f->sum)
-        return CACHE_FILL_MOVED;
+    if (reason != CACHE_FILL_OK)
+        return reason;
     if (shard_lock(&r) != 0)
         return CACHE_FILL_FULL;
     reason = shard_put(&r, &e, now_us);

@@ -149,6 +149,7 @@ struct cache_far_server {
     _Atomic int64_t down_until_us;
     _Atomic uint32_t backoff_s;
     _Atomic uint64_t failures;
+    _Atomic bool is_told; /* the log has been, that it does not answer */
 };
 
 struct cache_far_state {
@@ -205,6 +206,10 @@ static inline void cache_step(struct cache *c)
     if (c->kill_at != 0 && ++c->step == c->kill_at)
         cache_die();
 }
+
+/* What a fill is for: cache_far_keep. */
+struct cache_key cache_fill_key(const struct cache_fill *f);
+int64_t cache_fill_expire_s(const struct cache_fill *f);
 
 /* The shard of a hash. */
 struct shard_ref shard_of(struct cache *c, uint64_t hash);

@@ -149,9 +149,14 @@ struct cache *cache_region_open(void *mem, int proc)
     return c;
 }
 
+/* Where results are in memcached there are none here. */
+#define FAR_BYTES (1 << 20)
+
 static struct cache_shape shape_for(const struct conf *conf, int nprocs)
 {
-    return cache_shape_of((uint64_t)conf->memqcache_total_size_bytes,
+    bool is_far = conf->memqcache_method == CONF_CACHE_MEMCACHED;
+
+    return cache_shape_of(is_far ? FAR_BYTES : (uint64_t)conf->memqcache_total_size_bytes,
         (uint32_t)conf->memqcache_max_num_cache, (uint32_t)conf->memqcache_maxcache_bytes,
         (uint32_t)conf->memqcache_cache_block_size_bytes, nprocs);
 }
@@ -190,6 +195,21 @@ struct cache_gens *cache_gens_of(const struct cache *c)
     return c->gens;
 }
 
+/* What has to be told to memcached, and was not. */
+static void far_owes_all(struct cache *c)
+{
+    if (!atomic_load(&c->region->far.is_used))
+        return;
+    atomic_fetch_add(&c->region->far.failures, 1);
+    cache_gens_off(c->gens, CACHE_OFF_FAR);
+}
+
+void cache_empty(struct cache *c, int64_t now_us)
+{
+    cache_gens_empty(c->gens, now_us);
+    far_owes_all(c);
+}
+
 void cache_die(void)
 {
     kill(getpid(), SIGKILL);
@@ -201,10 +221,8 @@ void cache_died(struct shm *shm, int proc, int64_t now_us, cache_wake_fn *wake, 
 
     if (c == NULL)
         return;
-    if (cache_gens_died(c->gens, proc, now_us) && atomic_load(&c->region->far.is_used)) {
-        atomic_fetch_add(&c->region->far.failures, 1);
-        cache_gens_off(c->gens, CACHE_OFF_FAR);
-    }
+    if (cache_gens_died(c->gens, proc, now_us))
+        far_owes_all(c);
     cache_flights_died(c, proc, wake, ctx);
     cache_close(&c);
 }

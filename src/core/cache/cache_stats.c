@@ -261,6 +261,13 @@ void cache_totals(struct cache *c, struct cache_totals *out)
     out->nhash = (uint64_t)c->shape.nheads * c->shape.nshards;
     out->since_us = c->region->since_us;
     out->off_bits = cache_gens_off_bits(c->gens, clock_mono_us());
+    out->far_untold = get(&c->region->far.failures);
+    for (i = 0; i < CACHE_FAR_SERVERS; i++) {
+        struct cache_far_server *s = &c->region->far.server[i];
+
+        out->far_failures += get(&s->failures);
+        out->far_down += atomic_load_explicit(&s->backoff_s, memory_order_relaxed) != 0;
+    }
 }
 
 static void add_counts(const struct table_counts *t, struct cache_table_row *out)

@@ -33,6 +33,11 @@ static bool was_asked(const struct cache *c, uint64_t hash)
     return false;
 }
 
+void cache_note_again(struct cache *c)
+{
+    c->nagain++;
+}
+
 HOT bool cache_is_worth(struct cache *c, const struct cache_key *key)
 {
     if (c->is_choosy && was_asked(c, key->hash)) {

@@ -223,6 +223,11 @@ static void conf_check_cache(struct conf_load *load, const struct conf *c)
             "memqcache_total_size (%lld) must not be less than memqcache_cache_block_size (%lld)",
             (long long)c->memqcache_total_size_bytes,
             (long long)c->memqcache_cache_block_size_bytes);
+    if (c->memqcache_method == CONF_CACHE_MEMCACHED &&
+        strspn(c->memqcache_memcached_host, ", \t") == strlen(c->memqcache_memcached_host))
+        CONF_COMPLAIN_AT(load, CONF_ERROR, "memqcache_memcached_host",
+            "Name a host, or several, separated by commas.",
+            "memqcache_method = memcached, and memqcache_memcached_host names no server");
 }
 
 /* What TLS towards one server needs. */

@@ -43,6 +43,7 @@ void client_dispose(struct client *c)
         share_cache_unseen_end(c);
     client_drop_link(c, false);
     share_free(c);
+    share_cache_out_leave(c);
     client_named_free(&c->named);
     client_login_free(c);
     client_local_free(c);

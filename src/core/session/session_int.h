@@ -63,10 +63,11 @@ struct client_rare {
     struct client_orders *orders;    /* a command of an operator that is not done yet */
     struct client_console *console;  /* in the virtual database: console_int.h */
     struct conf_override *override;
-    struct share_cells *unseen; /* what it writes is not seen here, and so is not cached */
-    struct client_ddl *ddl;     /* roles and databases that it changes */
-    struct native *native;      /* it writes to all nodes: native_int.h */
-    char *refused;              /* what a failed transaction is about to refuse: client_failed.c */
+    struct share_cells *unseen;  /* what it writes is not seen here, and so is not cached */
+    struct share_cache_out *out; /* a commit is told to memcached before it hears of it */
+    struct client_ddl *ddl;      /* roles and databases that it changes */
+    struct native *native;       /* it writes to all nodes: native_int.h */
+    char *refused;               /* what a failed transaction is about to refuse: client_failed.c */
     struct client_replies replies;
 };
 

@@ -43,11 +43,10 @@ static void on_calls(struct task *t)
 
 void share_cache_worker_init(struct sessions *ss)
 {
-    struct cache *store = NULL;
+    struct cache *store;
     struct share_cache_worker *w;
 
-    if (ss->conf->memqcache_method == CONF_CACHE_SHMEM)
-        store = cache_open(ss->env->shm, ss->env->slot);
+    store = cache_open(ss->env->shm, ss->env->slot);
     if (store == NULL)
         return;
     w = mem_alloc_zero(sizeof *w);
@@ -60,7 +59,10 @@ void share_cache_worker_init(struct sessions *ss)
     share_cache_loose_init(w);
     task_init(&w->calls, on_calls);
     share_cache_wait_init(w);
+    share_cache_out_init(w);
     make_rules(w);
+    if (ss->conf->memqcache_method == CONF_CACHE_MEMCACHED && !share_cache_far_init(w))
+        cache_gens_off(w->gens, CACHE_OFF_FAR); /* nobody ends that */
     ss->cache = w;
 }
 
@@ -75,6 +77,9 @@ void share_cache_worker_fini(struct sessions *ss)
 
     ss->cache = NULL;
     share_cache_loose_fini(w);
+    share_cache_out_fini(w);
+    if (w->far != NULL)
+        share_cache_far_fini(w);
     share_cache_wait_fini(w);
     qcache_book_free(&w->book);
     qcache_rules_free(&w->rules);
@@ -121,6 +126,7 @@ void share_cache_over(struct client *c)
 
     share_cache_fill_end(c);
     share_cache_settle_writes(c);
+    share_cache_far_forget(sc);
     sc->ask_failed = false;
     sc->wait_until_us = 0;
     sc->nasked = 0;
@@ -139,6 +145,8 @@ bool share_cache_lost(struct client *c, const struct link *link)
     sc->writes_all = false;
     sc->has_written = false;
     sc->commits_sent = false;
+    sc->owes_word = false;
+    sc->watch = 0;
     sc->traits = 0;
     sc->ask_failed = false;
     share_cache_trim(c);

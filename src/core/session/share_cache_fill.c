@@ -12,26 +12,17 @@
 
 #include "share_cache_int.h"
 
-/* By row where that is known, else by table. */
-static void add_deps(struct share_cache_worker *w, struct cache_deps *deps, cache_cell db,
-    const struct qcache_judgement *j, const struct share_cache_said *said)
+static void add_deps(struct client *c, struct cache_deps *deps, const struct qcache_judgement *j,
+    const struct share_cache_said *said)
 {
-    cache_cell cell[QCACHE_ROW_READS];
-    struct qcache_row row;
-    unsigned n = 0;
-    unsigned i;
+    cache_cell cell[CACHE_DEPS_MAX];
+    uint32_t n = share_cache_depends_on(c, j, said, cell);
+    uint32_t i;
 
     cache_deps_init(deps);
-    cache_deps_add(deps, w->gens, db);
-    if (j->ncolumns > 0) {
-        qcache_row_find(w->arena, said->facts, said->sql, &row);
-        n = qcache_row_reads(j, &row, &said->params, db, cell);
-        arena_reset(w->arena);
-    }
-    for (i = 0; i < n; i++)
-        cache_deps_add(deps, w->gens, cell[i]);
-    for (i = 0; n == 0 && i < j->nreads; i++)
-        cache_deps_add(deps, w->gens, cache_cell_table(db, j->reads[i]));
+    deps->is_many = n > CACHE_DEPS_MAX;
+    for (i = 0; i < n && !deps->is_many; i++)
+        cache_deps_add(deps, c->ss->cache->gens, cell[i]);
 }
 
 /* Why nothing is kept; OK: `deps` are what it depends on. */
@@ -39,12 +30,11 @@ static enum cache_fill_reason may_keep(struct client *c, const struct cache_key 
     const struct qcache_judgement *j, const struct share_cache_said *said, struct cache_deps *deps)
 {
     struct share_cache_worker *w = c->ss->cache;
-    cache_cell db = cache_cell_database(pool_database(c->pool));
     enum cache_fill_reason why;
 
     if (!cache_is_worth(w->store, key))
         return CACHE_FILL_RARE;
-    add_deps(w, deps, db, j, said);
+    add_deps(c, deps, j, said);
     why = cache_deps_read(deps, w->gens, loop_now_us(c->ss->loop));
     return why == CACHE_FILL_OK && !share_cache_is_good(c) ? CACHE_FILL_OFF : why;
 }
@@ -103,6 +93,8 @@ HOT void share_cache_see(struct client *c, const char *p, size_t n)
 {
     struct share_cache *sc = c->share->turn->cache;
 
+    if (sc->owes_word)
+        share_cache_out_see(c);
     if (sc->fill == NULL || sc->filling != FILLING_SENT)
         return;
     if (sc->seen.len + n > (size_t)c->ss->conf->memqcache_maxcache_bytes + 64) {
@@ -184,7 +176,10 @@ static enum share_cache_source source_of(struct client *c, const struct cache_fi
         return SOURCE_OLD;
     is.replay_lsn = v->node[node].replayed_lsn;
     is.as_of_us = v->node[node].caught_up_us;
-    return cache_fill_standby(fill, &is) ? SOURCE_STANDBY : SOURCE_OLD;
+    if (!cache_fill_standby(fill, &is) ||
+        (c->ss->cache->far != NULL && !share_cache_far_standby(c, &is)))
+        return SOURCE_OLD;
+    return SOURCE_STANDBY;
 }
 
 void share_cache_fill_sent(struct client *c)
@@ -206,6 +201,24 @@ static bool is_from_source(struct client *c, const struct share_cache *sc)
     return sc->source == SOURCE_STANDBY || is_primary(c, c->link->pool->cluster_node);
 }
 
+/* What was looked up in memcached and not found. */
+static enum cache_fill_reason keep_far(
+    struct client *c, struct share_cache *sc, struct slice result)
+{
+    int64_t now_us = loop_now_us(c->ss->loop);
+    enum cache_fill_reason why = cache_fill_check(sc->fill, now_us);
+
+    if (why != CACHE_FILL_OK)
+        return why;
+    if (sc->far == NULL || sc->far->found != CACHE_FAR_MISS)
+        return CACHE_FILL_OFF;
+    if (result.n > (size_t)c->ss->conf->memqcache_maxcache_bytes)
+        return CACHE_FILL_LARGE;
+    cache_far_keep(
+        c->ss->cache->far, &sc->fill, &sc->far->deps, result, (uint32_t)(now_us - sc->since_us));
+    return CACHE_FILL_OK;
+}
+
 static enum cache_fill_reason keep(struct client *c, struct share_cache *sc)
 {
     struct slice result = result_in(sc);
@@ -213,6 +226,8 @@ static enum cache_fill_reason keep(struct client *c, struct share_cache *sc)
 
     if (!is_from_source(c, sc))
         return CACHE_FILL_STANDBY;
+    if (c->ss->cache->far != NULL)
+        return keep_far(c, sc, result);
     if (cache_fill_append(sc->fill, result.p, result.n) == -1)
         return CACHE_FILL_LARGE;
     return cache_fill_commit(&sc->fill, now_us, (uint32_t)(now_us - sc->since_us));

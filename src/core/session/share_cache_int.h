@@ -9,6 +9,9 @@
  *   share_cache_wait.c   another client asks for the result: his is waited for
  *   share_cache_fill.c   what a server answers is gathered, and kept at the end
  *   share_cache_ask.c    judgements, asked of the server in front of the statement or behind it
+ *   share_cache_deps.c   what it depends on, as cells
+ *   share_cache_far.c    results in memcached are looked up
+ *   share_cache_out.c    ... and told of writes, before the client hears of his commit
  *   share_cache_write.c  what the transaction has written, and when that holds
  *
  * Contract of the writes: before what may commit is sent, the cells of all that was written are
@@ -17,6 +20,7 @@
 #ifndef PGP_SESSION_SHARE_CACHE_INT_H
 #define PGP_SESSION_SHARE_CACHE_INT_H
 
+#include "cache/cache_far.h"
 #include "cache/cache_stats.h"
 #include "cache/cache_store.h"
 #include "cache/cache_stream.h"
@@ -55,6 +59,15 @@ struct share_cache_worker {
     struct list called;                     /* ... and are to look again */
     struct task calls;
     struct timer looks;
+    /* memcached; NULL: results are in shared memory */
+    struct cache_far *far;
+    struct far_seen *seen;
+    struct far_known *known;
+    struct list asked; /* turns that wait for its answer */
+    struct list outs;  /* what it has to be told before clients hear of it */
+    struct task tells;
+    struct timer tick;
+    bool has_unseen; /* once there was a client whose writes are not seen */
     struct sessions *ss;
     uint64_t hits;
     uint64_t misses;
@@ -83,11 +96,25 @@ enum share_cache_asking {
     ASKS_AFTER /* the question is kept until the transaction is over */
 };
 
+/* Of no table: the cell of `table` with it is that of what names mean (share_cache_ask.c). */
+#define SHARE_CACHE_OID_NONE 0
+
+/* A look-up in memcached. */
+struct share_far {
+    struct cache_far_call *call; /* NULL: it is answered */
+    struct buf key;
+    struct buf result;
+    struct cache_far_deps deps;
+    uint32_t took_us;
+    uint8_t found; /* enum cache_far_found */
+};
+
 /* A client's, while it has a turn and there is something of it. */
 struct share_cache {
     /* What is kept of the exchange under way. */
     struct cache_fill *fill;
-    struct buf seen; /* what the client was told */
+    struct buf seen;       /* what the client was told */
+    struct share_far *far; /* looked up in memcached */
     int64_t since_us;
     uint8_t filling;  /* enum share_cache_filling */
     uint8_t source;   /* enum share_cache_source */
@@ -114,7 +141,9 @@ struct share_cache {
     bool writes_all;   /* ... among it what no cell stands for: roles, databases */
     bool has_written;  /* results are not looked up until it ends */
     bool is_held;      /* its cells are */
+    bool owes_word;    /* memcached has to be told, when their outcome is known */
     bool commits_sent; /* what may end it was, in the present exchange */
+    uint64_t watch;    /* what was known of the catalogue when the first of it was judged */
     uint32_t traits;   /* QCACHE_W_TABLES: a table as a whole is among its cells; QCACHE_W_NAMES: it
                           was sent, in SET LOCAL search_path and the like;   QCACHE_W_COMMITS:
                           something   that may end it was, and has not */
@@ -129,9 +158,6 @@ void share_cache_trim(struct client *c);
 bool share_cache_is_good(struct client *c);
 /* Results of it go by what its WAL says, too, and changes of its catalogue are noticed. */
 bool share_cache_is_followed(struct client *c);
-/* Adds a cell, once. */
-void share_cells_add(struct share_cells *s, cache_cell cell);
-
 /* share_cache_ask.c */
 /* The names of the statements as `facts` have them, and who asks: in ss->cache->scope. -1: too
  * many. */
@@ -185,6 +211,54 @@ void share_cache_line_up(struct client *c, struct share_cache *sc, uint64_t hash
 void share_cache_wake(struct sessions *ss, uint64_t hash);
 void share_cache_wait_init(struct share_cache_worker *w);
 void share_cache_wait_fini(struct share_cache_worker *w);
+
+/* share_cache_deps.c */
+/* Adds a cell, once. */
+void share_cells_add(struct share_cells *s, cache_cell cell);
+/* The cells of a result. Returns how many; more than CACHE_DEPS_MAX: there are too many. */
+uint32_t share_cache_depends_on(struct client *c, const struct qcache_judgement *j,
+    const struct share_cache_said *said, cache_cell cell[CACHE_DEPS_MAX]);
+/* A text without what may stand behind a statement. */
+struct slice share_cache_bare_text(struct slice sql);
+void share_cache_far_forget(struct share_cache *sc);
+/* A standby has what was written by other pgpools, too. */
+bool share_cache_far_standby(struct client *c, const struct cache_standby *is);
+void share_cache_far_note_seen(struct share_cache_worker *w, const struct cache_far_deps *deps);
+/* What is known of the catalogue, as a number that changes when another pgpool, or this one, has
+ * changed it, or anything unknown in its database; 0: nothing. A look-up tells, which is of a
+ * result of the database deps->cell[0]; true: it has changed, judgements of this pgpool are void.
+ */
+uint64_t share_cache_far_watch(struct share_cache_worker *w, cache_cell db);
+void share_cache_far_watched(cache_cell db, struct cache_far_deps *deps);
+bool share_cache_far_note_watch(struct share_cache_worker *w, const struct cache_far_deps *deps);
+
+/* All results of a text depend on it: for PGPOOL SET CACHE DELETE. */
+cache_cell share_cache_cell_text(cache_cell db, struct slice user, struct slice sql);
+void share_cache_deps_init(struct share_cache_worker *w);
+void share_cache_deps_fini(struct share_cache_worker *w);
+
+/* share_cache_far.c */
+/* FEED_PARK: it is asked, and the client fed again; FEED_LOCAL: the result is in `out`, `hit` knows
+ * of it; FEED_PASS: it is not there, and may be kept; FEED_AGAIN: nobody knows, keep nothing. */
+enum feed_step share_cache_far_look(struct client *c, const struct cache_key *key,
+    const struct qcache_judgement *j, const struct share_cache_said *said, struct cache_hit *hit,
+    struct buf *out);
+/* c->rare->unseen is new. */
+void share_cache_far_unseen(struct client *c);
+bool share_cache_far_init(struct share_cache_worker *w);
+void share_cache_far_fini(struct share_cache_worker *w);
+
+/* share_cache_out.c */
+/* What its servers say now may tell of a commit: it waits until memcached knows. */
+void share_cache_out_see(struct client *c);
+/* Writes whose outcome is known; their cells are held, and released then. Empties *cells. `all`:
+ * everything is invalid. */
+void share_cache_out_add(struct client *c, struct share_cells *cells, bool all, uint64_t watch);
+/* ... of which nobody waits to hear: everything in the database is invalid. */
+void share_cache_out_alone(
+    struct share_cache_worker *w, struct share_cells *cells, bool all, cache_cell db);
+void share_cache_out_init(struct share_cache_worker *w);
+void share_cache_out_fini(struct share_cache_worker *w);
 
 /* share_cache_look.c, for PGPOOL EXPLAIN and PGPOOL SET CACHE DELETE */
 /* What becomes of this statement; "": there is no cache. */

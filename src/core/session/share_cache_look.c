@@ -67,7 +67,7 @@ static bool is_eligible(const struct client *c)
     if (s->greeted_alone || s->owes_parameters || share_tx_is_lost(s) || s->has_temp_path ||
         t->home != NULL || client_local(c) != NULL || c->local_batch || c->local_error ||
         c->server_batch || c->trace.client || (t->cache != NULL && t->cache->has_written) ||
-        says_isolation(s->vars.client))
+        (c->rare != NULL && c->rare->out != NULL) || says_isolation(s->vars.client))
         return false;
     return s->tx != SHARE_TX_VIRTUAL || !begins_otherwise(s);
 }
@@ -144,14 +144,6 @@ static bool make_key(struct client *c, const struct look *l, const struct qcache
     return key->len <= CACHE_KEY_MAX;
 }
 
-/* A text without what may stand behind a statement. */
-static struct slice bare(struct slice sql)
-{
-    while (sql.n > 0 && memchr("; \t\r\n", sql.p[sql.n - 1], 5) != NULL)
-        sql.n--;
-    return sql;
-}
-
 static struct slice skip_bytes(struct slice s, size_t n)
 {
     return n > s.n ? slice_of(NULL, 0) : slice_of(s.p + n, s.n - n);
@@ -185,14 +177,29 @@ static bool is_wanted(void *ctx, struct slice key)
     const struct wanted *w = ctx;
     struct slice sql = text_in(key, w->database, w->user);
 
-    return sql.p != NULL && slice_eq(bare(sql), w->sql);
+    return sql.p != NULL && slice_eq(share_cache_bare_text(sql), w->sql);
+}
+
+/* Nobody can list what is there. */
+static void delete_far(struct client *c, const struct wanted *w)
+{
+    struct share_cells cells = {0};
+
+    share_cells_add(
+        &cells, share_cache_cell_text(cache_cell_database(w->database), w->user, w->sql));
+    cache_gens_hold(c->ss->cache->gens, c->ss->env->slot, cells.p, cells.n);
+    share_cache_out_add(c, &cells, false, share_cache_far_watch(c->ss->cache, cells.p[0]));
 }
 
 bool share_cache_delete(void *ctx, struct slice sql, struct slice user, struct slice database)
 {
     struct client *c = ctx;
-    struct wanted w = {bare(sql), user, database};
+    struct wanted w = {share_cache_bare_text(sql), user, database};
 
+    if (c->ss->cache->far != NULL) {
+        delete_far(c, &w);
+        return true;
+    }
     return cache_delete_all(c->ss->cache->store, is_wanted, &w) > 0;
 }
 
@@ -229,13 +236,26 @@ COLD static void log_hit(struct client *c, struct slice sql)
     client_log_leave(&scope);
 }
 
-static bool find(struct client *c, struct slice head, struct cache_hit *hit)
+/* FEED_LOCAL: the answer is in ss->cache->room. FEED_PASS: the result is not kept, and may be. */
+static enum feed_step find(struct client *c, struct slice head, const struct qcache_judgement *j,
+    const struct share_cache_said *said, struct cache_hit *hit)
 {
     struct share_cache_worker *w = c->ss->cache;
     struct cache_key key = cache_key_of(buf_slice(&w->key));
+    char ready[] = {BE_READY, 0, 0, 0, 5, share_tx_status(c)};
+    enum feed_step step;
 
     hit->took_us = 0;
-    return cache_find(w->store, &key, loop_now_us(c->ss->loop), hit) && fetch(c, hit, head);
+    if (w->far == NULL)
+        return cache_find(w->store, &key, loop_now_us(c->ss->loop), hit) && fetch(c, hit, head)
+                   ? FEED_LOCAL
+                   : FEED_PASS;
+    buf_clear(&w->room);
+    buf_put(&w->room, head.p, head.n);
+    step = share_cache_far_look(c, &key, j, said, hit, &w->room);
+    if (step == FEED_LOCAL)
+        buf_put(&w->room, ready, sizeof ready);
+    return step;
 }
 
 HOT static void tell(struct client *c, const struct cache_hit *hit, struct slice sql)
@@ -265,15 +285,14 @@ HOT static void tell(struct client *c, const struct cache_hit *hit, struct slice
 
 /* ss->cache->key is its key. Asks for it, or waits for another client who does. */
 static enum feed_step miss(struct client *c, const struct qcache_judgement *j,
-    const struct sql_facts *facts, const struct look *l, uint32_t took_us)
+    const struct share_cache_said *said, const struct look *l, uint32_t took_us)
 {
-    struct share_cache_said said = {.facts = facts, .sql = l->sql, .params = {l->types, l->values}};
     struct share_cache_worker *w = c->ss->cache;
     struct cache_key key = cache_key_of(buf_slice(&w->key));
     enum cache_turn turn = cache_flight_enter(w->store, &key, loop_now_us(c->ss->loop));
 
     if (turn != CACHE_TURN_WAIT || !share_cache_may_wait(c)) {
-        share_cache_fill_begin(c, j, &key, &said, turn);
+        share_cache_fill_begin(c, j, &key, said, turn);
         if (c->share->turn->cache != NULL)
             c->share->turn->cache->has_shape = l->kind != KEY_ROWS;
         return FEED_AGAIN;
@@ -324,6 +343,7 @@ enum feed_step share_cache_query(struct client *c, struct slice sql, const struc
 {
     struct look l = {.kind = KEY_QUERY, .sql = sql};
     const struct qcache_judgement *j;
+    struct share_cache_said said;
     struct share *s = c->share;
     enum qcache_reason r;
     struct cache_hit hit;
@@ -340,13 +360,16 @@ enum feed_step share_cache_query(struct client *c, struct slice sql, const struc
     if (r != QCACHE_R_NONE || reason_of(j, is_forced) != QCACHE_R_NONE || !is_eligible(c) ||
         !make_key(c, &l, j) || !share_cache_is_good(c))
         return FEED_AGAIN;
-    if (find(c, slice_of("", 0), &hit)) {
-        prep_unref(&s->unnamed); /* as any simple query does */
-        s->turn->unnamed_epoch = 0;
-        tell(c, &hit, sql);
-        return FEED_LOCAL;
-    }
-    return miss(c, j, facts, &l, hit.took_us);
+    said = (struct share_cache_said){.facts = facts, .sql = sql};
+    step = find(c, slice_of("", 0), j, &said, &hit);
+    if (step == FEED_PASS)
+        return miss(c, j, &said, &l, hit.took_us);
+    if (step != FEED_LOCAL)
+        return step;
+    prep_unref(&s->unnamed); /* as any simple query does */
+    s->turn->unnamed_epoch = 0;
+    tell(c, &hit, sql);
+    return FEED_LOCAL;
 }
 
 /* --- the extended protocol --- */
@@ -388,6 +411,12 @@ static void note_answered(
         n->is_described = n->is_described || sent->describes;
 }
 
+/* Who asks for no description has one already; without it nobody knows whether a result fits. */
+static bool lacks_description(const struct batch_lone *sent, const struct share_name *n)
+{
+    return n != NULL && !sent->describes && n->told == 0;
+}
+
 static enum feed_step look_at_lone(
     struct client *c, const struct batch_lone *sent, struct prep *p, struct share_name *n)
 {
@@ -399,6 +428,7 @@ static enum feed_step look_at_lone(
         .values = batch_lone_values(sent)};
     const struct sql_facts *facts = balance_facts(c->ss, l.sql);
     const struct qcache_judgement *j;
+    struct share_cache_said said;
     enum qcache_reason r;
     struct cache_hit hit;
     enum feed_step step;
@@ -415,11 +445,14 @@ static enum feed_step look_at_lone(
     if (n != NULL && !sent->describes)
         l.told = n->told;
     if (r != QCACHE_R_NONE || reason_of(j, is_forced) != QCACHE_R_NONE || !is_eligible(c) ||
-        (n != NULL && !sent->describes && n->told == 0) || !make_key(c, &l, j) ||
-        !share_cache_is_good(c))
+        lacks_description(sent, n) || !make_key(c, &l, j) || !share_cache_is_good(c))
         return FEED_AGAIN;
-    if (!find(c, head, &hit))
-        return miss(c, j, facts, &l, hit.took_us);
+    said = (struct share_cache_said){.facts = facts, .sql = l.sql, .params = {l.types, l.values}};
+    step = find(c, head, j, &said, &hit);
+    if (step == FEED_PASS)
+        return miss(c, j, &said, &l, hit.took_us);
+    if (step != FEED_LOCAL)
+        return step;
     note_answered(c, sent, p, n);
     tell(c, &hit, l.sql);
     return FEED_LOCAL;
@@ -500,6 +533,8 @@ static const char *explain_key(
         return "not now: SHOW POOL_CACHE_STREAMS says why";
     if (!make_key(c, l, j))
         return qcache_reason_text(QCACHE_R_LONG);
+    if (c->ss->cache->far != NULL)
+        return "asked for in memcached, and kept when it is not there";
     key = cache_key_of(buf_slice(&c->ss->cache->key));
     return cache_find(c->ss->cache->store, &key, loop_now_us(c->ss->loop), &hit)
                ? "answered from the cache"

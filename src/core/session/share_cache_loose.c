@@ -17,6 +17,7 @@
 struct loose {
     struct list node;
     struct share_cells cells;
+    cache_cell db;
     uint64_t link_id; /* 0: its link is gone */
     int64_t until_us;
     bool writes_all;
@@ -30,6 +31,7 @@ void share_cache_add_loose(
 
     l->cells = *cells;
     l->writes_all = writes_all;
+    l->db = cache_cell_database(pool_database(c->pool));
     l->link_id = link_id;
     l->until_us = loop_now_us(c->ss->loop) + (link_id == 0 ? LOOSE_LOST_US : for_us);
     list_push_back(&w->loose, &l->node);
@@ -68,6 +70,13 @@ static void end_loose(struct share_cache_worker *w, struct loose *l)
     struct cache_written at = cache_written_now();
 
     list_remove(&l->node);
+    if (w->far != NULL) {
+        if (l->writes_all)
+            cache_gens_empty(w->gens, at.us);
+        share_cache_out_alone(w, &l->cells, l->writes_all, l->db);
+        mem_free(l);
+        return;
+    }
     cache_gens_release(w->gens, w->ss->env->slot, l->cells.p, l->cells.n, at);
     if (l->writes_all)
         cache_gens_empty(w->gens, cache_written_now().us);

@@ -28,28 +28,57 @@ static void add_table(struct share_cells *s, cache_cell db, uint32_t oid)
 /* The number of no table: see share_cache_ask.c. */
 #define OID_CATALOG 0
 
-static void hold(struct share_cache *sc)
+/* It is about to be done. Should this process not come to tell what became of it, nothing that is
+ * older is kept for good. */
+static void warn_far(struct client *c, struct share_cache *sc)
+{
+    struct cache_far *far = c->ss->cache->far;
+
+    if (far == NULL || (!sc->writes_all && sc->cells.n == 0))
+        return;
+    (void)cache_far_bump(far, sc->cells.p, sc->writes_all ? 0 : sc->cells.n, NULL, NULL);
+    sc->owes_word = true;
+}
+
+static void hold(struct client *c, struct share_cache *sc)
 {
     if (sc->writes_all)
         cache_gens_empty(sc->gens, cache_written_now().us);
-    if (sc->is_held || sc->cells.n == 0)
-        return;
-    cache_gens_hold(sc->gens, sc->proc, sc->cells.p, sc->cells.n);
-    sc->is_held = true;
+    if (!sc->is_held && sc->cells.n > 0) {
+        cache_gens_hold(sc->gens, sc->proc, sc->cells.p, sc->cells.n);
+        sc->is_held = true;
+        warn_far(c, sc);
+    } else if (sc->writes_all) {
+        warn_far(c, sc);
+    }
 }
 
-static void release(struct client *c, struct share_cache *sc)
+static void let_go(struct client *c, struct share_cache *sc)
 {
-    struct cache_written at = cache_written_now();
-
     if (sc->is_held) {
-        cache_gens_release(sc->gens, sc->proc, sc->cells.p, sc->cells.n, at);
+        cache_gens_release(sc->gens, sc->proc, sc->cells.p, sc->cells.n, cache_written_now());
         cache_note_writes(
             c->ss->cache->store, sc->cells.p, sc->cells.n, (sc->traits & QCACHE_W_TABLES) == 0);
     }
     sc->is_held = false;
     if (sc->writes_all)
         cache_gens_empty(sc->gens, cache_written_now().us);
+}
+
+/* The outcome is known: with memcached others have to know before the client does. */
+static void release(struct client *c, struct share_cache *sc)
+{
+    struct share_cells told = {0};
+    uint32_t i;
+
+    if (sc->owes_word) {
+        for (i = 0; i < sc->cells.n; i++)
+            share_cells_add(&told, sc->cells.p[i]);
+        cache_gens_hold(sc->gens, sc->proc, told.p, told.n);
+        share_cache_out_add(c, &told, sc->writes_all, sc->watch);
+        sc->owes_word = false;
+    }
+    let_go(c, sc);
 }
 
 /* A transaction block is open for what is sent now, and stays so: whatever runs in it waits for its
@@ -104,8 +133,10 @@ static void add_writes(struct client *c, uint32_t writes, const struct qcache_ju
     unsigned nrows = rows_written(c, said, writes, j, cell);
     unsigned i;
 
+    if (sc->watch == 0 && c->ss->cache->far != NULL)
+        sc->watch = share_cache_far_watch(c->ss->cache, db);
     if (sc->is_held)
-        release(c, sc); /* with the cells that it was held with; then with more */
+        let_go(c, sc); /* with the cells that it was held with; then with more */
     if ((writes & QCACHE_W_DATABASE) != 0)
         share_cells_add(more, db);
     if ((writes & QCACHE_W_CATALOG) != 0)
@@ -149,7 +180,7 @@ static void send_writes(struct client *c, uint32_t writes, const struct qcache_j
     }
     if (was_held ||
         ((!is_in_block(c, sc) || (writes & QCACHE_W_COMMITS) != 0) && !is_in_vain(c, writes)))
-        hold(sc);
+        hold(c, sc);
     sc->commits_sent = sc->commits_sent || (writes & QCACHE_W_COMMITS) != 0;
 }
 
@@ -235,8 +266,8 @@ void share_cache_settle_writes(struct client *c)
     /* A COMMIT that was bound and not executed comes in a later exchange, which does not name it.
      */
     if (!is_open && !sc->is_held && (sc->traits & QCACHE_W_COMMITS) != 0)
-        hold(sc);
-    if (sc->is_held)
+        hold(c, sc);
+    if (sc->is_held || sc->owes_word)
         release(c, sc);
     if (is_open && sc->commits_sent)
         sc->traits |= QCACHE_W_COMMITS;
@@ -246,6 +277,7 @@ void share_cache_settle_writes(struct client *c)
     sc->cells.n = 0;
     sc->writes_all = false;
     sc->has_written = false;
+    sc->watch = 0;
     sc->traits = 0;
 }
 
@@ -261,6 +293,8 @@ void share_cache_unseen_begin(struct client *c)
     rare->unseen = mem_alloc_zero(sizeof *rare->unseen);
     share_cells_add(rare->unseen, cache_cell_database(pool_database(c->pool)));
     cache_gens_hold(c->ss->cache->gens, c->ss->env->slot, rare->unseen->p, rare->unseen->n);
+    if (c->ss->cache->far != NULL)
+        share_cache_far_unseen(c);
 }
 
 void share_cache_unseen_end(struct client *c)

@@ -30,6 +30,7 @@ static void free_all(struct client *c)
 
     c->share->turn->cache = NULL;
     cache_fill_abort(&sc->fill);
+    share_cache_far_forget(sc);
     qcache_judge_free(&sc->judge);
     buf_free(&sc->seen);
     buf_free(&sc->asked);
@@ -49,27 +50,13 @@ struct share_cache *share_cache_of(struct client *c)
     return t->cache;
 }
 
-void share_cells_add(struct share_cells *s, cache_cell cell)
-{
-    uint32_t i;
-
-    for (i = 0; i < s->n; i++)
-        if (s->p[i] == cell)
-            return;
-    if (s->n == s->cap) {
-        s->cap = s->cap == 0 ? 8 : 2 * s->cap;
-        s->p = mem_resize(s->p, s->cap * sizeof s->p[0]);
-    }
-    s->p[s->n++] = cell;
-}
-
 void share_cache_trim(struct client *c)
 {
     const struct share_cache *sc = c->share->turn->cache;
 
-    if (sc != NULL && sc->fill == NULL && sc->asking == ASKS_NOTHING && sc->cells.n == 0 &&
-        !sc->has_written && !sc->writes_all && !sc->ask_failed && sc->traits == 0 &&
-        !sc->commits_sent && sc->wait_until_us == 0)
+    if (sc != NULL && sc->fill == NULL && sc->far == NULL && sc->asking == ASKS_NOTHING &&
+        sc->cells.n == 0 && !sc->has_written && !sc->writes_all && !sc->ask_failed &&
+        sc->traits == 0 && !sc->commits_sent && !sc->owes_word && sc->wait_until_us == 0)
         free_all(c);
 }
 

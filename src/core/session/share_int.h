@@ -745,9 +745,9 @@ bool share_cache_ask_owed(struct client *c);
 bool share_cache_asks_after(struct client *c);
 /* The turn ends: frees what it has. */
 void share_cache_free(struct client *c);
-/* A client whose statements nobody looks at: as long as it is there, nothing in its database is
- * kept. */
+/* Nobody looks at what it runs: while it is there, nothing of its database is kept. */
 void share_cache_unseen_begin(struct client *c);
 void share_cache_unseen_end(struct client *c);
+void share_cache_out_leave(struct client *c);
 
 #endif

@@ -44,7 +44,7 @@ static void stream_update_interest(struct stream *s)
         events = IO_READ;
     else if (s->ops->on_hung_up != NULL && !is_marked(s, STREAM_HUNG_UP))
         events = IO_GONE;
-    if (s->out != NULL || is_marked(s, STREAM_AWAITS_ROOM))
+    if ((s->out != NULL && !is_marked(s, STREAM_CORKED)) || is_marked(s, STREAM_AWAITS_ROOM))
         events |= IO_WRITE;
     io_want(&s->io, events);
 }
@@ -98,7 +98,7 @@ static void stream_keep_out(struct stream *s, const char *p, size_t n)
 
 static void stream_on_writable(struct stream *s)
 {
-    size_t left = s->out == NULL ? 0 : buf_unread(s->out);
+    size_t left = s->out == NULL || is_marked(s, STREAM_CORKED) ? 0 : buf_unread(s->out);
     ssize_t n;
 
     if (left > 0) {
@@ -203,7 +203,7 @@ static inline int send_plain(struct stream *s, const char *p, size_t n)
         return -1;
     if (n == 0)
         return 0;
-    if (s->out == NULL) {
+    if (s->out == NULL && !is_marked(s, STREAM_CORKED)) {
         sent = send(s->io.fd, p, n, MSG_NOSIGNAL);
         if (sent == (ssize_t)n)
             return 0;
@@ -240,6 +240,26 @@ void stream_await_room(struct stream *s)
 {
     mark(s, STREAM_AWAITS_ROOM);
     stream_update_interest(s);
+}
+
+void stream_cork(struct stream *s)
+{
+    if (is_marked(s, STREAM_CORKED) || s->io.fd == -1)
+        return;
+    if (is_marked(s, STREAM_KEPT))
+        stream_flush(s);
+    mark(s, STREAM_CORKED);
+    stream_update_interest(s);
+}
+
+void stream_uncork(struct stream *s)
+{
+    if (!is_marked(s, STREAM_CORKED))
+        return;
+    unmark(s, STREAM_CORKED);
+    stream_update_interest(s);
+    if (s->out != NULL)
+        stream_on_writable(s);
 }
 
 void stream_pause(struct stream *s)

@@ -144,7 +144,7 @@ static enum pcp_outcome clear_cache(
 
     if (cache == NULL)
         return fail(err, "55000", "query cache is not enabled", "memory_cache_enabled is off.");
-    cache_gens_empty(cache_gens_of(cache), clock_mono_us());
+    cache_empty(cache, clock_mono_us());
     cache_close(&cache);
     log_at(LVL_LOG, "all query cache in shared memory deleted");
     if (conf_now(c)->use_watchdog && !pcp_wd_order_all(c, 'c', 0, err))

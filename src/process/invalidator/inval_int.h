@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/histogram.h"
 #include "base/list.h"
+#include "cache/cache_far.h"
 #include "cache/cache_gen.h"
 #include "cache/cache_stream.h"
 #include "cluster/view.h"
@@ -107,6 +108,8 @@ struct invalidator {
     struct cache_streams *streams;
     struct cache_gens *gens;
     struct cache *cache;
+    struct cache_far *far; /* memcached; NULL: results are in shared memory */
+    struct jobs *jobs;     /* ... which is asked by threads */
     struct timer tick;
     struct view view;
     int node; /* the primary that is followed; VIEW_NO_NODE: there is none */

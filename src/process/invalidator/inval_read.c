@@ -43,6 +43,8 @@ static void release(struct inval_stream *s, struct inval_cells *cells, uint64_t 
 
     for (i = 0; i < cells->n; i++)
         cache_gens_release(s->inv->gens, s->inv->role.env->slot, &cells->cell[i], 1, written);
+    if (s->inv->far != NULL && cells->n > 0)
+        (void)cache_far_bump(s->inv->far, cells->cell, cells->n, NULL, NULL);
     inval_cells_free(cells);
 }
 
@@ -50,6 +52,8 @@ static void release(struct inval_stream *s, struct inval_cells *cells, uint64_t 
 void inval_read_empty(struct inval_stream *s)
 {
     cache_gens_bump(s->inv->gens, &s->cell, 1, (struct cache_written){.us = clock_mono_us()});
+    if (s->inv->far != NULL)
+        (void)cache_far_bump(s->inv->far, &s->cell, 1, NULL, NULL);
     s->row.emptied++;
 }
 

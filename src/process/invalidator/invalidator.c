@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "cache/cache_store.h"
 #include "config/conf.h"
+#include "event/jobs.h"
 #include "probe/probe.h"
 #include "process/common/role_conf.h"
 #include "process/common/server_login.h"
@@ -88,6 +89,7 @@ static void follow_primary(struct invalidator *inv)
     if (was.epoch != 0 && inv->node != VIEW_NO_NODE &&
         (was.node != is.node || was.epoch != is.epoch)) {
         cache_gens_primary_changed(inv->gens, clock_mono_us());
+        cache_empty(inv->cache, clock_mono_us());
         log_at(
             LVL_LOG, "query cache: node %d is the primary now: all results are dropped", inv->node);
     }
@@ -190,6 +192,22 @@ static void take_over(struct invalidator *inv)
     cache_gens_forget(inv->gens, inv->role.env->slot);
 }
 
+/* Without it nothing is answered here: what is seen could not be told to others. */
+static void open_far(struct invalidator *inv)
+{
+    struct err err;
+
+    if (inval_conf(inv)->memqcache_method != CONF_CACHE_MEMCACHED)
+        return;
+    err_clear(&err);
+    inv->jobs = jobs_new(&inv->role.loop);
+    inv->far = cache_far_open(inv->cache, inval_conf(inv), inv->jobs, &inv->role.loop, &err);
+    if (inv->far == NULL) {
+        log_err(LVL_ERROR, &err);
+        cache_gens_off(inv->gens, CACHE_OFF_FAR);
+    }
+}
+
 int invalidator_main(struct proc_env *env)
 {
     struct invalidator *inv = mem_alloc_zero(sizeof *inv);
@@ -210,6 +228,7 @@ int invalidator_main(struct proc_env *env)
         return 1;
     }
     inv->gens = cache_gens_of(inv->cache);
+    open_far(inv);
     inv->node = VIEW_NO_NODE;
     take_over(inv);
     find_password(inv);
@@ -219,6 +238,9 @@ int invalidator_main(struct proc_env *env)
     status = role_loop_run(&inv->role);
     for (i = 0; i < CACHE_STREAM_MAX; i++)
         inval_stream_free(&inv->stream[i]);
+    cache_far_close(&inv->far);
+    if (inv->jobs != NULL)
+        jobs_free(&inv->jobs);
     cache_close(&inv->cache);
     secret_free(&inv->password);
     role_loop_fini(&inv->role);

@@ -39,7 +39,7 @@ void wd_orders_clear_cache(struct wd *w, const char *why)
 
     if (cache == NULL)
         return;
-    cache_gens_empty(cache_gens_of(cache), clock_mono_us());
+    cache_empty(cache, clock_mono_us());
     cache_close(&cache);
     log_at(LVL_LOG, "watchdog: clearing all the query caches %s", why);
 }

@@ -72,6 +72,13 @@ void web_metrics_cache(struct web_scrape *s)
     web_metric_single(s, "pgpool_cache_resets", WEB_COUNTER,
         "parts of the cache that were emptied because a process died while it changed them",
         (double)t.resets);
+    web_metric_single(s, "pgpool_cache_memcached_down", WEB_GAUGE,
+        "memcached servers that do not answer", (double)t.far_down);
+    web_metric_single(s, "pgpool_cache_memcached_failures", WEB_COUNTER,
+        "times that a memcached server did not answer", (double)t.far_failures);
+    web_metric_single(s, "pgpool_cache_memcached_untold", WEB_COUNTER,
+        "writes that memcached was not told: all results were made invalid behind them",
+        (double)t.far_untold);
     put_fills(s, &t);
     put_writes(s, &t);
     put_off(s, &t);

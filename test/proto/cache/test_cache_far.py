@@ -2,49 +2,16 @@
 """test_cache_far: results and generations in real memcached servers, by the program cache_far_gate (test/unit/cache): several pgpools see each
 other's writes, what is lost never comes back to life, and a server that does not answer costs its time once."""
 import os
-import shutil
-import signal
-import socket
 import subprocess
 
 import pytest
-from pgt import procs, waits
+from memcached_house import IS_MISSING, Server
+from pgt import waits
 
 GATE = os.path.join(os.path.dirname(os.environ.get("PGPOOL_BIN", "")) or os.getcwd(), "cache_far_gate")
 pytestmark = [pytest.mark.skipif(not os.access(GATE, os.X_OK), reason="cache_far_gate is not built"),
-              pytest.mark.skipif(shutil.which("memcached") is None, reason="no memcached is installed")]
+              pytest.mark.skipif(IS_MISSING, reason="no memcached is installed")]
 TIMEOUT_MS = 1000
-
-
-def is_listening(port):
-    try:
-        socket.create_connection(("127.0.0.1", port), 1).close()
-    except OSError:
-        return False
-    return True
-
-
-class Server:
-    def __init__(self, *more):
-        self.port, self.more, self.process = procs.free_port(), more, None
-        self.start()
-
-    def start(self):
-        self.process = subprocess.Popen(["memcached", "-u", "nobody", "-l", "127.0.0.1", "-p", str(self.port), "-U", "0", *self.more])
-        waits.wait_for("memcached", lambda: is_listening(self.port))
-
-    def stop(self):
-        if self.process is not None:
-            self.process.send_signal(signal.SIGCONT)
-            self.process.kill()
-            self.process.wait()
-            self.process = None
-
-    def freeze(self):  # it answers nothing, and refuses nothing
-        self.process.send_signal(signal.SIGSTOP)
-
-    def thaw(self):
-        self.process.send_signal(signal.SIGCONT)
 
 
 class Gate:

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * share_cache_deps.c: what a result depends on, as cells, and what a worker knows of the
+ * generations that these have in memcached. Runs in: workers. Calls nobody else of the session. */
+#include "config.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/hash.h"
+#include "base/mem.h"
+#include "config/conf.h"
+
+#include "share_cache_int.h"
+
+/* Cells whose generations are remembered: since when. */
+#define SEEN_CELLS 4096
+
+/* This generation of the cell was met for the first time at this time, if not before. */
+struct far_seen {
+    cache_cell cell;
+    uint64_t gen;
+    int64_t since_us;
+};
+
+/* What was known of a database when its catalogue was asked about last. */
+#define KNOWN 64
+struct far_known {
+    cache_cell db;
+    uint64_t watch;
+};
+
+void share_cells_add(struct share_cells *s, cache_cell cell)
+{
+    uint32_t i;
+
+    for (i = 0; i < s->n; i++)
+        if (s->p[i] == cell)
+            return;
+    if (s->n == s->cap) {
+        s->cap = s->cap == 0 ? 8 : 2 * s->cap;
+        s->p = mem_resize(s->p, s->cap * sizeof s->p[0]);
+    }
+    s->p[s->n++] = cell;
+}
+
+/* A text without what may stand behind a statement. */
+struct slice share_cache_bare_text(struct slice sql)
+{
+    while (sql.n > 0 && memchr("; \t\r\n", sql.p[sql.n - 1], 5) != NULL)
+        sql.n--;
+    return sql;
+}
+
+cache_cell share_cache_cell_text(cache_cell db, struct slice user, struct slice sql)
+{
+    uint64_t text = hash_bytes(sql.p, sql.n, hash_bytes(user.p, user.n, 0));
+
+    return cache_cell_value(db, SHARE_CACHE_OID_NONE, 0, text);
+}
+
+_Static_assert(QCACHE_ROW_READS < CACHE_DEPS_MAX, "there is room for the rows of a result");
+
+/* By row where that is known, else by table. */
+uint32_t share_cache_depends_on(struct client *c, const struct qcache_judgement *j,
+    const struct share_cache_said *said, cache_cell cell[CACHE_DEPS_MAX])
+{
+    struct share_cache_worker *w = c->ss->cache;
+    cache_cell db = cache_cell_database(pool_database(c->pool));
+    struct qcache_row row;
+    uint32_t n = 0;
+    uint32_t i;
+
+    cell[0] = db;
+    if (j->ncolumns > 0) {
+        qcache_row_find(w->arena, said->facts, said->sql, &row);
+        n = qcache_row_reads(j, &row, &said->params, db, cell + 1);
+        arena_reset(w->arena);
+    }
+    for (i = 0; n == 0 && i < j->nreads && i + 1 < CACHE_DEPS_MAX; i++)
+        cell[i + 1] = cache_cell_table(db, j->reads[i]);
+    return 1 + (n == 0 ? j->nreads : n);
+}
+
+/* --- the catalogue --- */
+
+static struct far_known *known_at(struct share_cache_worker *w, cache_cell db)
+{
+    return &w->known[hash_pair(db, 0) % KNOWN];
+}
+
+uint64_t share_cache_far_watch(struct share_cache_worker *w, cache_cell db)
+{
+    const struct far_known *k = known_at(w, db);
+
+    return k->db == db ? k->watch : 0;
+}
+
+void share_cache_far_watched(cache_cell db, struct cache_far_deps *deps)
+{
+    deps->cell[0] = db;
+    deps->watched = cache_cell_table(db, SHARE_CACHE_OID_NONE);
+}
+
+bool share_cache_far_note_watch(struct share_cache_worker *w, const struct cache_far_deps *deps)
+{
+    cache_cell db = deps->cell[0];
+    cache_cell catalog = deps->watched;
+    uint64_t watch =
+        hash_pair(deps->gen[0], hash_pair(deps->gen[deps->ncells], deps->gen[deps->ncells + 1])) |
+        1;
+
+    if (share_cache_far_watch(w, db) == watch)
+        return false;
+    *known_at(w, db) = (struct far_known){db, watch};
+    cache_gens_bump(w->gens, &catalog, 1, (struct cache_written){0, 0});
+    return true;
+}
+
+/* --- since when --- */
+
+static struct far_seen *seen_at(struct share_cache_worker *w, cache_cell cell)
+{
+    return &w->seen[hash_pair(cell, 0) % SEEN_CELLS];
+}
+
+void share_cache_far_note_seen(struct share_cache_worker *w, const struct cache_far_deps *deps)
+{
+    int64_t now_us = loop_now_us(w->ss->loop);
+    uint32_t i;
+
+    for (i = 0; i < deps->ncells; i++) {
+        struct far_seen *s = seen_at(w, deps->cell[i]);
+
+        if (s->cell != deps->cell[i] || s->gen != deps->gen[i])
+            *s = (struct far_seen){deps->cell[i], deps->gen[i], now_us};
+    }
+}
+
+/* Who writes by another pgpool sets a generation that was not seen before: what he committed was
+ * committed before that. */
+bool share_cache_far_standby(struct client *c, const struct cache_standby *is)
+{
+    const struct share_far *f = c->share->turn->cache->far;
+    uint32_t i;
+
+    for (i = 0; f != NULL && i < f->deps.ncells; i++) {
+        const struct far_seen *s = seen_at(c->ss->cache, f->deps.cell[i]);
+
+        if (s->cell != f->deps.cell[i] || s->gen != f->deps.gen[i] || s->since_us > is->as_of_us)
+            return false;
+    }
+    return f != NULL;
+}
+
+void share_cache_far_forget(struct share_cache *sc)
+{
+    struct share_far *f = sc->far;
+
+    if (f == NULL)
+        return;
+    sc->far = NULL;
+    cache_far_leave(&f->call);
+    buf_free(&f->key);
+    buf_free(&f->result);
+    mem_free(f);
+}
+
+void share_cache_deps_init(struct share_cache_worker *w)
+{
+    w->known = mem_alloc_zero(KNOWN * sizeof w->known[0]);
+    w->seen = mem_alloc_zero(SEEN_CELLS * sizeof w->seen[0]);
+}
+
+void share_cache_deps_fini(struct share_cache_worker *w)
+{
+    mem_free(w->known);
+    mem_free(w->seen);
+}

@@ -1,0 +1,273 @@
+# SPDX-License-Identifier: PostgreSQL
+"""test_cache_memcached: results in memcached, shared by two pgpools. What one of them writes the other does not answer from the cache any more
+once the writer has heard of it; a memcached that dies, hangs, comes back empty or is not there makes nothing wrong."""
+import random
+
+import pytest
+from cache_house import ask, login, run, when_on
+from memcached_house import IS_MISSING, Server
+
+from pgt import postgres
+from pgt.waits import wait_for
+from pgt.wire import SYNC, bind, execute, parse, query
+
+pytestmark = pytest.mark.skipif(IS_MISSING, reason="no memcached is installed")
+READ = "select b from far where a = 1"
+TIMEOUT_MS = 500
+
+
+@pytest.fixture
+def made(pg):
+    pg.rows("drop table if exists far cascade; create table far (a int primary key, b int); insert into far values (1, 0), (2, 0)")
+    return pg
+
+
+@pytest.fixture
+def servers():
+    all_of_them = [Server(), Server()]
+    yield all_of_them
+    for server in all_of_them:
+        server.stop()
+
+
+@pytest.fixture
+def start(made, start_pool, servers):
+    def start_one(hosts=None, **settings):
+        hosts = hosts or ", ".join(f"127.0.0.1:{s.port}" for s in servers)
+        settings = {"memqcache_invalidation": "statement", "num_init_children": 1, **settings}
+        pool = start_pool(made.address, memory_cache_enabled="on", memqcache_method="memcached", memqcache_timeout=TIMEOUT_MS,
+                          memqcache_memcached_host=hosts, **settings)
+        when_on(pool)
+        return pool
+    return start_one
+
+
+def hits(w):
+    return int(w.rows("show pool_cache")[0][0])
+
+
+def change(pg, to):
+    """Around both pgpools, which do not follow the WAL: what is kept does not show it."""
+    pg.rows(f"update far set b = {to} where a = 1")
+
+
+def value(w, **kwargs):
+    return int(ask(w, READ, **kwargs)[0][0])
+
+
+def when_kept(w, found, **kwargs):
+    """It is kept on a thread, behind the answer."""
+    before = hits(w)
+
+    def is_hit():
+        assert value(w, **kwargs) == found
+        return hits(w) > before
+    wait_for("it is kept", is_hit)
+
+
+@pytest.mark.parametrize("mode", ["transaction", "session", "statement"])
+@pytest.mark.parametrize("values", [None, ()])
+def test_one_keeps_for_the_other(made, start, mode, values):
+    one, other = (start(pool_mode=mode) for _ in range(2))
+    with login(one) as a, login(other) as b:
+        ask(b, "select a from far where a = 2")  # from here on the other knows in what state the catalogue is
+        when_kept(a, 0, values=values)
+        change(made, 5)
+        assert value(a, values=values) == 0 and value(b, values=values) == 0
+        assert hits(b) == 1
+        run(b, "update far set b = 7 where a = 1")
+        assert value(a, values=values) == 7 and value(b, values=values) == 7
+
+
+WRITES = {
+    "plain": [query("update far set b = b + 1 where a = 1")],
+    "in a block": [query("begin"), query("update far set b = b + 1 where a = 1"), query("commit")],
+    "several": [query("update far set b = b + 1 where a = 1; select count(*) from generate_series(1, 3)")],
+    "extended": [parse("update far set b = b + 1 where a = $1", types=(23,)) + bind([b"1"]) + execute() + SYNC],
+    "with many rows": [query("update far set b = b + 1 where a = 1 returning repeat('x', 300000)")],
+    "two at once": [query("begin; update far set b = b + 1 where a = 1; commit") + query("select repeat('y', 200000) from far")],
+    "ddl": [query("alter table far alter b type bigint using b + 1")],
+    "do": [query("do $$begin update far set b = b + 1 where a = 1; end$$")],
+    "copied": [query("delete from far where a = 1; insert into far values (1, 1)")],
+}
+
+
+@pytest.mark.parametrize("kind", WRITES)
+def test_a_write_is_seen_by_all_once_it_is_heard_of(start, kind):
+    one, other = (start() for _ in range(2))
+    with login(one) as a, login(other) as b:
+        when_kept(b, 0)
+        for frame in WRITES[kind]:
+            a.send(frame)
+            found = a.ready()
+            if frame.count(b"Q\0") > 1:
+                found += a.ready()
+            assert not [m for m in found if m.type == "E"], [m.fields for m in found]
+        assert value(b) == 1
+        assert value(a) == 1
+
+
+def test_a_rollback_drops_nothing(made, start):
+    with login(start()) as w:
+        when_kept(w, 0)
+        run(w, "begin", "update far set b = 9 where a = 1", "rollback")
+        change(made, 5)
+        assert value(w) == 0
+
+
+def test_own_write_is_seen_behind_it_at_once(start):
+    with login(start()) as w:
+        for n in range(1, 20):
+            when_kept(w, n - 1)
+            w.send(query(f"update far set b = {n} where a = 1"), query(READ))
+            w.ready()
+            assert [int(m.row()[0]) for m in w.ready() if m.type == "D"] == [n]
+
+
+def test_orders_reach_all(made, start):
+    one, other = (start() for _ in range(2))
+    with login(one) as a, login(other) as b:
+        when_kept(b, 0)
+        change(made, 5)
+        assert value(b) == 0
+        run(a, f"pgpool set cache delete '{READ}'")
+        assert value(b) == 5
+        when_kept(b, 5)
+        change(made, 6)
+        run(a, "create role far_role")  # everything
+        run(a, "drop role far_role")
+        assert value(b) == 6
+
+
+def test_a_dead_memcached_costs_little_and_revives_nothing(made, start, servers):
+    one, other = (start() for _ in range(2))
+    with login(one) as a, login(other) as b:
+        when_kept(a, 0)
+        for server in servers:
+            server.stop()
+        assert value(b) == 0
+        run(b, "update far set b = 1 where a = 1")
+        assert value(a) == 1 and value(b) == 1
+        wait_for("the log has it", lambda: "does not answer" in one.log())
+        change(made, 2)
+        assert value(a) == 2 and value(b) == 2
+        for server in servers:
+            server.start()
+        wait_for("it is kept again", lambda: is_kept_again(a), 30)
+        wait_for("the log has it", lambda: "answers again" in one.log())
+
+
+def is_kept_again(w):
+    before = hits(w)
+    assert value(w) == 2
+    return hits(w) > before
+
+
+def test_one_that_hangs_is_waited_for_once(made, start, servers):
+    pool = start()
+    with login(pool) as w:
+        when_kept(w, 0)
+        for server in servers:
+            server.freeze()
+        run(w, "update far set b = 1 where a = 1")
+        assert value(w) == 1
+        change(made, 2)
+        assert value(w) == 2
+        for server in servers:
+            server.thaw()
+        wait_for("it is kept again", lambda: is_kept_again(w), 30)
+
+
+def test_a_restarted_memcached_is_empty(made, start, servers):
+    one, other = (start() for _ in range(2))
+    with login(one) as a, login(other) as b:
+        when_kept(a, 0)
+        for server in servers:
+            server.stop()
+            server.start()
+        change(made, 3)
+        wait_for("it is asked for anew", lambda: value(a) == 3 and value(b) == 3)
+
+
+def test_wrong_host(made, start):
+    with login(start(hosts="127.0.0.1:1")) as w:
+        for n in range(3):
+            change(made, n)
+            assert value(w) == n
+        run(w, "update far set b = 8 where a = 1")
+        assert value(w) == 8
+        assert hits(w) == 0
+
+
+def test_who_goes_in_mid_commit(start):
+    one, other = (start() for _ in range(2))
+    with login(other) as b:
+        when_kept(b, 0)
+        with login(one) as a:
+            a.send(query("update far set b = 1 where a = 1"))
+        wait_for("it is seen", lambda: value(b) == 1)
+        wait_for("nothing is left behind", lambda: is_back(b))
+
+
+def is_back(w):
+    before = hits(w)
+    assert value(w) == 1
+    return hits(w) > before
+
+
+@pytest.mark.parametrize("seed", [8001, *(pytest.param(n, marks=pytest.mark.slow) for n in range(8002, 8022))])
+def test_random_writes_through_two(made, start, seed):
+    """One step at a time: whoever reads, by whichever pgpool, is told what was committed last."""
+    pick = random.Random(seed)
+    made.rows("insert into far select i, 0 from generate_series(3, 8) i")
+    now = dict.fromkeys(range(1, 9), 0)
+    pools = [start(num_init_children=2, worker_fill=1) for _ in range(2)]
+    clients = [login(pools[i % 2]) for i in range(4)]
+    for step in range(1, 601):
+        w, key = pick.choice(clients), pick.choice(list(now))
+        if pick.random() < 0.85:
+            sql = f"select b from far where a = {key}"
+            assert int(ask(w, sql, values=pick.choice([None, ()]))[0][0]) == now[key], (seed, step)
+            continue
+        write, ends = f"update far set b = {step} where a = {key}", pick.choice(["", "commit", "rollback"])
+        for sql in [write] if ends == "" else ["begin", write, ends]:
+            run(w, sql)
+        if ends != "rollback":
+            now[key] = step
+    assert all(hits(w) > 20 for w in clients[:2])
+
+
+def test_ddl_by_one_is_known_to_the_other(made, start):
+    """A cascade that came by one pgpool is heeded by the other, which had judged before."""
+    made.rows("drop table if exists part; create table part (a int, b int); insert into part values (1, 0)")
+    one, other = (start() for _ in range(2))
+    with login(one) as a, login(other) as b:
+        for _ in range(3):
+            ask(a, "select b from part")
+            ask(b, "select b from part")
+            run(b, "update far set b = b where a = 1")
+        run(a, "alter table part add foreign key (a) references far on delete cascade")
+        assert len(ask(a, "select b from part")) == 1
+        run(b, "delete from far where a = 1")
+        assert ask(a, "select b from part") == [] and ask(b, "select b from part") == []
+
+
+def test_the_wal_tells_all(start_pool, servers):
+    pg = postgres.start_postgres({"wal_level": "logical", "max_replication_slots": "10"})
+    try:
+        pg.rows("create table far (a int primary key, b int); insert into far values (1, 0)")
+        pools = [start_pool(pg.address, memory_cache_enabled="on", memqcache_method="memcached", num_init_children=1,
+                            memqcache_memcached_host=f"127.0.0.1:{servers[0].port}") for _ in range(2)]
+        with login(pools[0]) as a, login(pools[1]) as b:
+            for w in (a, b):
+                ask(w, READ)
+                wait_for("the WAL is followed", lambda: [r for r in w.rows("show pool_cache_streams") if r[1] == b"streaming"], 20)  # noqa: B023
+            when_kept(a, 0)
+            when_kept(b, 0)
+            change(pg, 4)
+            wait_for("it has gone", lambda: value(a) == 4 and value(b) == 4)
+            when_kept(b, 4)
+        for pool in pools:
+            pool.stop()
+    finally:
+        pg.stop()
