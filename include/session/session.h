@@ -69,9 +69,10 @@ struct sessions {
     const _Atomic uint32_t *has_orders;   /* 0: operators want nothing of clients; orders_mark */
     struct session_writes writes;
     const struct client_events *events;
-    const struct console_ops *console; /* the virtual database; NULL: there is none */
-    const struct native_ops *native;   /* sessions that write to all nodes; NULL: none does */
-    struct share_turn *spare_turns;    /* SHARE_SPARE_TURNS at most */
+    const struct console_ops *console;  /* the virtual database; NULL: there is none */
+    const struct native_ops *native;    /* sessions that write to all nodes; NULL: none does */
+    struct native_decisions *decisions; /* what those commit in two phases; NULL: nothing yet */
+    struct share_turn *spare_turns;     /* SHARE_SPARE_TURNS at most */
     unsigned nspare_turns;
     struct session_stmts *stmts;      /* NULL: statements are not counted apart */
     struct session_stmts *stmts_kept; /* while they are not: what was counted with before */

@@ -13,7 +13,7 @@ WATCHDOG_SETUP = shadow.TOP / "src" / "bin" / "watchdog_setup" / "watchdog_setup
 @pytest.fixture
 def setup():
     it = Setup()
-    it.first = procs.free_ports(40)  # watchdog_setup counts on from it
+    it.first = procs.free_ports(16)  # watchdog_setup counts on from it
     yield it
     it.end()
 

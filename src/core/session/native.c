@@ -137,6 +137,7 @@ static void native_begin(struct client *c)
     n = mem_alloc_zero(sizeof *n);
     client_rare(c)->native = n;
     n->c = c;
+    n->commit.ops = &native_commit_ops;
     n->failed = -1;
     n->unnamed = NATIVE_ALL;
     n->portal = NATIVE_ALL;
@@ -294,6 +295,7 @@ void native_finish(struct native *n)
     client_send(c, &held);
     if (tx == 'I' && !n->wrapped) {
         n->wrote = false;
+        n->commit.wrote = false;
         native_settle_schema(n);
     }
     n->is_open = n->ex.is_batch && !n->ex.ends_in_sync;

@@ -104,6 +104,7 @@ static enum native_verdict judge_bind(struct native *n, struct look *look, struc
 
     if (sql.p == NULL) {
         n->place.everywhere = true;
+        n->place.writes = true;
         return NATIVE_GO;
     }
     if (n->failed >= 0) {
@@ -248,11 +249,14 @@ static void put_bind(struct native *n, const struct batch_msg *m, const struct b
     struct buf sql = {0};
     uint32_t start;
 
-    if (b->plan.verdict != REPL_REWRITE) {
+    if (b->plan.verdict != REPL_REWRITE && !n->commit.is_clients) {
         put_op(n, m, OP_BIND);
         return;
     }
-    repl_rewrite_text(&b->plan, b->sql, &b->facts.stmts[0], n->values + b->first, &sql);
+    if (n->commit.is_clients)
+        n->commit.ops->put(n, &sql);
+    else
+        repl_rewrite_text(&b->plan, b->sql, &b->facts.stmts[0], n->values + b->first, &sql);
     put_parse(n, OUR_NAME, buf_slice(&sql), b->types);
     buf_free(&sql);
     start = wire_begin(&n->out, FE_BIND);
@@ -483,6 +487,19 @@ static void adopt(struct native *n)
         n->leg[i].begun = false;
 }
 
+/* A COMMIT may become one of two phases. */
+static enum native_verdict choose_commit(
+    struct native *n, const struct look *look, const struct bound *bounds)
+{
+    bool is_alone = n->ex.ends_in_sync && !n->is_open && has(look, LOOK_EXECUTES);
+
+    if (look->nbinds > 1)
+        return n->ex.is_commit ? n->commit.ops->in_sequence(n) : NATIVE_GO;
+    if (look->nbinds == 0 || bounds[0].facts.nstmts == 0)
+        return NATIVE_GO;
+    return n->commit.ops->choose(n, &bounds[0].facts.stmts[0], is_alone);
+}
+
 enum native_verdict native_batch_plan(struct native *n)
 {
     struct look look = {0};
@@ -511,6 +528,8 @@ enum native_verdict native_batch_plan(struct native *n)
     }
     if (n->place.everywhere && ask_values(n, bounds, look.nbinds))
         return NATIVE_ASK;
+    if (choose_commit(n, &look, bounds) != NATIVE_GO)
+        return NATIVE_REFUSED;
     if (has(&look, LOOK_PARSED_UNNAMED))
         n->unnamed = n->place.everywhere ? NATIVE_ALL : NATIVE_HERE;
     for (unsigned i = 0; i < look.nbinds; i++) {

@@ -63,23 +63,28 @@ struct native_leg {
 /* What the round under way is about: what happens when all that were asked have answered. */
 enum native_step {
     STEP_IDLE,
-    STEP_HELD,       /* nothing begins: the second stage of an online recovery */
-    STEP_OPEN,       /* connections are being opened */
-    STEP_LOOK,       /* the catalogue is asked whether it writes */
-    STEP_COLUMNS,    /* the catalogue is asked about a table */
-    STEP_VALUES,     /* the main node says what time it is */
-    STEP_ONE,        /* runs on one node */
-    STEP_MAIN,       /* runs on the main node */
-    STEP_OTHERS,     /* runs on the others */
-    STEP_FIRST_END,  /* COMMIT on the main node */
-    STEP_OTHER_ENDS, /* COMMIT on the others */
-    STEP_UNDO,       /* ROLLBACK everywhere */
-    STEP_COPY,       /* the client's data goes to all */
-    STEP_COPY_END,   /* the main node is told its end */
-    STEP_COPY_STOP,  /* it is broken off everywhere */
-    STEP_SPOIL,      /* the client's transaction is made to fail on the main node */
-    STEP_PARSE,      /* others prepare what the main node has prepared before it failed */
-    STEP_VERIFY      /* the catalogue is asked whether a table is still what was planned for */
+    STEP_HELD,           /* nothing begins: the second stage of an online recovery */
+    STEP_OPEN,           /* connections are being opened */
+    STEP_LOOK,           /* the catalogue is asked whether it writes */
+    STEP_COLUMNS,        /* the catalogue is asked about a table */
+    STEP_VALUES,         /* the main node says what time it is */
+    STEP_ONE,            /* runs on one node */
+    STEP_MAIN,           /* runs on the main node */
+    STEP_OTHERS,         /* runs on the others */
+    STEP_FIRST_END,      /* COMMIT on the main node */
+    STEP_OTHER_ENDS,     /* COMMIT on the others */
+    STEP_UNDO,           /* ROLLBACK everywhere */
+    STEP_COPY,           /* the client's data goes to all */
+    STEP_COPY_END,       /* the main node is told its end */
+    STEP_COPY_STOP,      /* it is broken off everywhere */
+    STEP_SPOIL,          /* the client's transaction is made to fail on the main node */
+    STEP_PARSE,          /* others prepare what the main node has prepared before it failed */
+    STEP_PREPARE,        /* two-phase: PREPARE TRANSACTION on the main node */
+    STEP_PREPARE_OTHERS, /* ... on the others */
+    STEP_UNPREPARE,      /* ... one could not: ROLLBACK PREPARED */
+    STEP_DECIDE,         /* ... the decision is on its way to the disk */
+    STEP_COMMIT,         /* ... COMMIT PREPARED on all */
+    STEP_VERIFY          /* the catalogue is asked whether a table is still what was planned for */
 };
 
 /* A prepared statement, by the client's name. */
@@ -132,6 +137,7 @@ struct native_place {
     bool on_main; /* else any node will do */
     bool wraps;   /* can be in a transaction of ours */
     bool differs; /* its rows are each node's own */
+    bool writes;  /* it matters that all nodes commit it or none does */
 };
 
 /* What is over with the exchange. */
@@ -147,8 +153,24 @@ struct native_exchange {
     bool is_commit;   /* the statement ends the client's transaction */
 };
 
+enum native_verdict { NATIVE_GO, NATIVE_ASK, NATIVE_REFUSED };
+
+struct native_decision;
+struct native_commit_ops;
+
+/* A transaction that is committed in two phases. */
+struct native_commit {
+    const struct native_commit_ops *ops;
+    struct native_decision *decision; /* NULL: it has no name yet */
+    uint32_t prepared;                /* legs on which it is, as bits */
+    bool wrote;                       /* it has to be */
+    bool is_clients;                  /* its COMMIT is the client's */
+    bool is_lost;                     /* a leg was lost while it prepared */
+};
+
 struct native {
     struct client *c;
+    struct native_commit commit;
     struct native_exchange ex;
     struct native_leg leg[NATIVE_MAX_NODES];
     unsigned nlegs;
@@ -260,7 +282,6 @@ bool native_copies(const struct native_leg *leg);
 void native_detach(struct native *n, struct native_leg *leg, const char *why);
 
 /* native_plan.c */
-enum native_verdict { NATIVE_GO, NATIVE_ASK, NATIVE_REFUSED };
 /* Where the statement at hand goes, and what becomes of it. NATIVE_ASK: a question is under way.
  * NATIVE_REFUSED: the exchange has ended. */
 enum native_verdict native_plan(struct native *n);
@@ -319,6 +340,54 @@ void native_copy_broke(struct native_leg *leg);
 /* Of STEP_COPY_END and STEP_COPY_STOP. */
 void native_copy_ended(struct native *n);
 void native_copy_stopped(struct native *n);
+
+/* The statement at hand is done: the next one of its string. */
+void native_next_statement(struct native *n);
+
+/* native_compare.c: the answers of those that took part, from leg `first` on, and how many. */
+unsigned native_collect(
+    struct native *n, unsigned first, struct agree_answer *answers, struct native_leg **legs);
+/* The answers of the minority, in the log. */
+void native_log_mismatch(struct native *n, const struct agree_answer *answers, unsigned count,
+    const struct agree_result *result);
+
+/* native_commit.c: by pointers, so that the files below need none above them. */
+struct native_commit_ops {
+    /* The statement is about to run: a COMMIT becomes one of two phases, if that is to be.
+     * NATIVE_REFUSED: it cannot be, and the exchange has failed. `is_alone`: all of its sequence
+     * has come. */
+    enum native_verdict (*choose)(struct native *n, const struct sql_stmt *s, bool is_alone);
+    /* A COMMIT stands in one sequence with other statements: as above. */
+    enum native_verdict (*in_sequence)(struct native *n);
+    /* What is sent in the place of the client's COMMIT; whether that is what a server has done. */
+    void (*put)(const struct native *n, struct buf *sql);
+    bool (*is_tag)(const struct native *n, struct slice body);
+    /* The main node has answered to it. */
+    void (*main_answered)(struct native *n);
+    /* Begins to commit our transaction around a statement; false: in one phase. */
+    bool (*wrapped)(struct native *n);
+    /* The steps: all that were asked have answered. */
+    void (*main_prepared)(struct native *n);
+    void (*prepared)(struct native *n);
+    void (*committed)(struct native *n);
+    void (*undone)(struct native *n);
+    /* The client is gone: who was asked ends by itself, or the control process sees to it. */
+    void (*leave)(struct native *n);
+};
+extern const struct native_commit_ops native_commit_ops;
+
+/* native_decide.c */
+/* Gives the transaction a name; NULL with *err. */
+const char *native_decision_begin(struct native *n, struct err *err);
+const char *native_decision_name(const struct native *n);
+/* Has it written that it is committed on these nodes, and calls `decided` later: with an error it
+ * is not, or that is not known. */
+void native_decide(struct native *n, uint64_t nodes,
+    void (*decided)(struct native *n, const struct err *err, bool is_unknown));
+/* The session has done with it. Not `is_everywhere`: the control process is to look after it. */
+void native_decision_end(struct native *n, bool is_everywhere);
+/* For tests, which name a step at which the process dies. */
+void native_commit_step(struct native *n, unsigned step);
 
 /* native_rest.c */
 /* The client is gone: what must not be undone any more is left to end by itself. */

@@ -336,6 +336,16 @@ static void on_error_answer(struct native_leg *leg, struct slice whole, struct s
     tell(leg, leg->error.data, leg->error.len);
 }
 
+/* The client is told that its transaction is committed when it is, everywhere. */
+static void tell_commit(struct native_leg *leg)
+{
+    struct buf out = {0};
+
+    wire_put_command_complete(&out, "COMMIT");
+    tell(leg, out.data, out.len);
+    buf_free(&out);
+}
+
 static void on_whole(struct native_leg *leg, char type, struct slice whole)
 {
     struct slice body = message_body(whole);
@@ -353,6 +363,10 @@ static void on_whole(struct native_leg *leg, char type, struct slice whole)
         if (body.n > 0 && agree_tag_tuples(slice_of(body.p, body.n - 1), &ntuples)) {
             leg->has_tuples = true;
             leg->ntuples += ntuples;
+        }
+        if (leg->n->commit.ops->is_tag(leg->n, body)) {
+            tell_commit(leg);
+            return;
         }
         break;
     case BE_DATA_ROW:
@@ -571,7 +585,7 @@ static void leg_on_lost(void *owner, struct link *link, const struct err *err, b
         c->link = NULL;
         c->target = NULL;
         CLIENT_LOG(c, LVL_LOG, "session of user \"%s\" ends: %s", c->pool->names, err->msg);
-        if (n->step == STEP_FIRST_END || n->ex.is_commit)
+        if (n->commit.decision == NULL && (n->step == STEP_FIRST_END || n->ex.is_commit))
             native_detach(n, leg, "it was lost while it committed");
         client_end(c, err);
         return;

@@ -268,6 +268,22 @@ static void be_everywhere(struct native_place *place, bool wraps)
     place->everywhere = true;
 }
 
+/* Nothing is lost when one node has done it and another has not: settings, what is the session's.
+ */
+static bool changes_nothing(const struct sql_stmt *s)
+{
+    switch (s->kind) {
+    case SQL_SET:
+    case SQL_RESET:
+    case SQL_PREPARE:
+    case SQL_DEALLOCATE:
+        return true;
+    default:
+        return s->tx.op != SQL_TX_NONE || s->verb == SQL_VERB_DISCARD ||
+               (s->flags & SQL_F_TEMP) != 0;
+    }
+}
+
 static enum native_verdict judge_read(struct native *n, struct slice text,
     const struct sql_facts *facts, uint32_t i, struct native_place *place)
 {
@@ -296,6 +312,7 @@ static enum native_verdict judge_read(struct native *n, struct slice text,
     }
     if (d.class != ROUTE_EITHER && !d.is_write)
         place->differs = true;
+    place->writes = place->writes || d.is_write || d.runs_code || d.is_doubtful;
     if (d.is_write || d.runs_code || d.is_doubtful || ss->conf->replicate_select)
         be_everywhere(place, fits_in_transaction(text, &facts->stmts[i]));
     else if (d.class != ROUTE_EITHER)
@@ -310,6 +327,7 @@ enum native_verdict native_judge(struct native *n, struct slice text, const stru
     const char *what;
 
     if (facts->status != SQL_OK || facts->nstmts == 0) {
+        place->writes = true;
         be_everywhere(place, false); /* a server newer than our grammar may know it */
         return NATIVE_GO;
     }
@@ -330,6 +348,7 @@ enum native_verdict native_judge(struct native *n, struct slice text, const stru
     }
     if ((s->flags & SQL_F_READ_ONLY) != 0 && (s->kind != SQL_EXPLAIN || s->inner == SQL_SELECT))
         return judge_read(n, text, facts, i, place);
+    place->writes = place->writes || !changes_nothing(s);
     be_everywhere(place, fits_in_transaction(text, s));
     return NATIVE_GO;
 }
@@ -440,7 +459,7 @@ static struct slice call_body(const struct native *n)
 
 void native_call_plan(struct native *n)
 {
-    n->place = (struct native_place){.everywhere = true, .wraps = true};
+    n->place = (struct native_place){.everywhere = true, .wraps = true, .writes = true};
     n->plan = (struct repl_plan){0};
     native_follow_schema(n);
     if (!repl_lobj_is_made(call_body(n)))
@@ -531,6 +550,8 @@ enum native_verdict native_plan(struct native *n)
     if (n->place.everywhere && s->kind != SQL_PREPARE &&
         (v = native_rewrite(n, n->text, s, &n->plan)) != NATIVE_GO)
         return v;
+    if (n->commit.ops->choose(n, s, true) != NATIVE_GO)
+        return NATIVE_REFUSED;
     if (s->kind == SQL_EXECUTE && (v = plan_executed(n, s)) != NATIVE_GO)
         return v;
     if (s->kind == SQL_PREPARE)

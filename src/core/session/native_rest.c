@@ -171,6 +171,10 @@ void native_leave_behind(struct native *n)
         !n->wrapped && n->leg[n->main].link != NULL && n->leg[n->main].link->tx_status == 'I';
     bool ends;
 
+    if (n->commit.decision != NULL) {
+        n->commit.ops->leave(n);
+        return;
+    }
     if (n->step == STEP_FIRST_END || (n->step == STEP_MAIN && n->ex.is_commit && n->failed < 0))
         commit_the_others(n);
     ends = n->step == STEP_FIRST_END || n->step == STEP_OTHER_ENDS || n->ex.is_commit ||

@@ -104,6 +104,8 @@ static void fail_with(struct native *n, const char *sqlstate, const char *text, 
 /* COMMIT of our transaction. */
 static void end_wrapped(struct native *n)
 {
+    if (n->commit.ops->wrapped(n))
+        return;
     native_tell_schema(n);
     native_round(n, STEP_FIRST_END, true, -1);
     native_ask(n, main_leg(n), slice_of_str("COMMIT"));
@@ -151,7 +153,9 @@ static void put_statement(struct native *n)
         native_execute_put(n, s);
         return;
     }
-    if (n->plan.verdict == REPL_REWRITE)
+    if (n->commit.is_clients)
+        n->commit.ops->put(n, &sql);
+    else if (n->plan.verdict == REPL_REWRITE)
         repl_rewrite_text(&n->plan, n->text, s, n->values, &sql);
     else
         buf_put(&sql, n->text.p + s->offset, s->len);
@@ -198,7 +202,7 @@ static void run_on_main(struct native *n)
 {
     unsigned first = first_leg(n);
 
-    if (n->ex.is_commit)
+    if (n->ex.is_commit && !n->commit.is_clients)
         native_tell_schema(n);
     native_round(n, STEP_MAIN, false, (int)first);
     put_statement(n);
@@ -265,6 +269,7 @@ static void run(struct native *n)
     }
     n->wrote = true;
     n->ex.compares = native_compares(n);
+    n->commit.wrote = n->commit.wrote || n->place.writes;
     if (n->place.wraps && (n->wrapped || is_outside(n)))
         n->wrapped = true;
     if (n->failed < 0 && !n->ex.is_batch && ask_values(n))
@@ -367,6 +372,11 @@ static uint32_t changes_done(const struct native *n, const struct native_leg *le
     return n->ex.is_batch ? leg->nchanges : leg->kind == 'C';
 }
 
+void native_next_statement(struct native *n)
+{
+    statement_done(n);
+}
+
 /* A read on one node. */
 static void one_answered(struct native *n)
 {
@@ -429,6 +439,8 @@ static void main_answered(struct native *n)
         fail_with(n, "40000", "a node was lost in the transaction", NULL);
         return;
     }
+    if (n->commit.is_clients)
+        n->commit.ops->main_answered(n);
     /* What took numbers of a sequence before it failed is to take them on the others, too. */
     native_prepared_settle(n, changes_done(n, first));
     if (first->kind == 'E' && !n->ex.is_commit &&
@@ -451,43 +463,6 @@ static void verify_answered(struct native *n)
         run_on_main(n); /* it is asked before, for it takes no question later */
     else
         run_on_others(n);
-}
-
-/* Those that took part; the main node's is the first of all. */
-static unsigned collect(struct native *n, struct agree_answer *answers, struct native_leg **legs)
-{
-    unsigned first = first_leg(n);
-    unsigned count = 0;
-
-    for (unsigned k = 0; k < n->nlegs; k++) {
-        struct native_leg *leg = &n->leg[(first + k) % n->nlegs];
-
-        if (!leg->did || leg->is_lost)
-            continue;
-        legs[count] = leg;
-        answers[count++] = (struct agree_answer){.node = leg->node,
-            .kind = leg->kind,
-            .has_tuples = leg->has_tuples,
-            .ntuples = leg->ntuples,
-            .rows = n->ex.compares ? &leg->rows : NULL,
-            .text = buf_slice(&leg->said)};
-    }
-    return count;
-}
-
-static void log_mismatch(struct native *n, const struct agree_answer *answers, unsigned count,
-    const struct agree_result *result)
-{
-    struct buf text = {0};
-
-    for (unsigned i = 0; i < count; i++) {
-        if ((result->minority >> i & 1) == 0)
-            continue;
-        buf_clear(&text);
-        agree_put_log(answers, count, result, i, &text);
-        CLIENT_LOG(n->c, LVL_LOG, "%.*s", (int)text.len, text.data);
-    }
-    buf_free(&text);
 }
 
 static void end_with_mismatch(struct native *n, const struct agree_answer *answers, unsigned count,
@@ -602,6 +577,10 @@ static void others_answered(struct native *n)
     enum agree_action action;
     unsigned count;
 
+    if (n->commit.is_clients) {
+        n->commit.ops->prepared(n);
+        return;
+    }
     if (n->failed >= 0 || has_rolled_back(n)) {
         end_answered(n);
         return;
@@ -616,14 +595,14 @@ static void others_answered(struct native *n)
     }
     if (has_lost_some(n) || has_lock_trouble(n))
         return;
-    count = collect(n, answers, legs);
+    count = native_collect(n, first_leg(n), answers, legs);
     agree_judge(answers, count, 0, &rules, &result);
     action = agree_what_to_do(&result, &rules);
     if (action == AGREE_GO_ON) {
         end_answered(n);
         return;
     }
-    log_mismatch(n, answers, count, &result);
+    native_log_mismatch(n, answers, count, &result);
     if (action == AGREE_DETACH)
         detach_minority(n, answers, count, legs, &result);
     else
@@ -768,7 +747,7 @@ static void nothing(struct native *n)
 
 void native_answered(struct native *n)
 {
-    static void (*const step[])(struct native *) = {
+    void (*const step[])(struct native *) = {
         [STEP_IDLE] = nothing,
         [STEP_HELD] = nothing,
         [STEP_OPEN] = nothing,
@@ -780,6 +759,11 @@ void native_answered(struct native *n)
         [STEP_OTHERS] = others_answered,
         [STEP_FIRST_END] = first_end_answered,
         [STEP_OTHER_ENDS] = other_ends_answered,
+        [STEP_PREPARE] = n->commit.ops->main_prepared,
+        [STEP_PREPARE_OTHERS] = n->commit.ops->prepared,
+        [STEP_UNPREPARE] = n->commit.ops->undone,
+        [STEP_DECIDE] = nothing,
+        [STEP_COMMIT] = n->commit.ops->committed,
         [STEP_COPY] = nothing,
         [STEP_COPY_END] = native_copy_ended,
         [STEP_COPY_STOP] = native_copy_stopped,

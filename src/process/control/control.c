@@ -17,6 +17,7 @@
 #include "sys/clock.h"
 
 #include "control_int.h"
+#include "doubt_job.h"
 #include "recovery_job.h"
 
 static void on_reload(struct role_loop *rl)
@@ -95,8 +96,10 @@ int control_main(struct proc_env *env)
     pcp_tls_set_conf(ctl);
     pcp_login_look(ctl);
     recovery_job_bury(ctl);
+    doubt_job_start(ctl);
     pcp_server_start(ctl);
     status = role_loop_run(&ctl->role);
+    doubt_job_stop(ctl);
     recovery_job_stop(ctl);
     pcp_server_stop(ctl);
     role_loop_fini(&ctl->role);

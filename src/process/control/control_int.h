@@ -36,6 +36,7 @@ struct control {
     struct view view;
     struct pcp_tls *tls;           /* NULL: `ssl` is off */
     struct recovery_job *recovery; /* NULL: none runs */
+    struct doubt_job *doubt;       /* NULL: nothing is prepared on several servers */
     int64_t told_mode_of;          /* change time of the pcp.conf whose mode was complained of */
 };
 

@@ -21,9 +21,11 @@
 #include "base/mem.h"
 #include "cache/cache_store.h"
 #include "cache/cache_stream.h"
+#include "cluster/doubt.h"
 #include "cluster/recovery.h"
 #include "cluster/wd_share.h"
 #include "cluster/status_file.h"
+#include "crypto/crypto.h"
 #include "process/common/role_conf.h"
 #include "process/supervisor/sup_int.h"
 #include "session/session.h"
@@ -103,6 +105,23 @@ static void keep_secret(const struct sup *s)
             "%s", err.msg);
 }
 
+/* Transactions prepared on several servers are named after this pgpool and this run of it. */
+static void begin_run(const struct sup *s)
+{
+    const struct conf *conf = conf_of(s->gen);
+    char dir[PROC_PATH_BYTES];
+    struct err err = {0};
+    uint64_t random[2];
+
+    if (conf->backend_clustering_mode != CONF_CLUSTER_NATIVE)
+        return;
+    if (crypto_random(random, sizeof random, &err) == -1 ||
+        conf_path(s->gen, conf->work_dir, dir, sizeof dir, &err) == -1 ||
+        doubt_region_start(s->shm, s->nchildren + 1, dir, random[0], random[1], &err) == -1)
+        log_at_detail(
+            LVL_WARNING, NULL, "replication_commit = two_phase will be refused.", "%s", err.msg);
+}
+
 static int make_shared(struct sup *s, struct err *err)
 {
     struct shm_plan plan = {{0}};
@@ -110,6 +129,7 @@ static int make_shared(struct sup *s, struct err *err)
 
     plan.bytes[SHM_PROCS] = proc_table_bytes(s->nchildren + 1);
     plan.bytes[SHM_RECOVERY] = recovery_region_bytes();
+    plan.bytes[SHM_DOUBT] = doubt_region_bytes(s->nchildren + 1);
     plan.bytes[SHM_WATCHDOG] = conf_of(s->gen)->use_watchdog ? wd_share_region_bytes() : 0;
     if (s->nworkers > 0) {
         session_plan_shm(conf_of(s->gen), s->nworkers, &plan);
@@ -124,6 +144,7 @@ static int make_shared(struct sup *s, struct err *err)
         session_init_shm(conf_of(s->gen), s->nworkers, s->shm);
         cache_init_shm(conf_of(s->gen), s->nchildren + 1, s->shm);
         keep_secret(s);
+        begin_run(s);
     }
     row = proc_row(s->shm, PROC_SLOT_SUPERVISOR);
     row->pid = (int32_t)getpid();

@@ -19,8 +19,13 @@ create function counts_here() returns setof int language plpgsql as $$ begin
 
 
 class Nodes:
-    def __init__(self, count, start_pool, **conf):
-        self.nodes = [start_postgres({"max_connections": "100", "log_statement": "all"}, roles=False) for _ in range(count)]
+    def __init__(self, count, start_pool, conf_of_nodes=None, env=None, kill=None, **conf):
+        self.conf = {"max_connections": "100", "log_statement": "all", **(conf_of_nodes or {})}
+        self.nodes = [start_postgres(self.conf, roles=False) for _ in range(count)]
+        self.killed_at = 3  # of the test's own transactions
+        if kill is not None:
+            ours = sum(1 for sql in TABLES.split(";\n") if sql.strip())  # each of them is one
+            env.setenv("PGPOOL_TEST_KILL_AT", f"{ours + self.killed_at}:{kill[0]}:{kill[1]}")
         settings = {"backend_clustering_mode": "native_replication", "load_balance_mode": True,
                     "health_check_period": 1, "health_check_max_retries": 0, "log_min_messages": "debug1", **conf}
         settings |= {f"backend_flag{i}": "ALLOW_TO_FAILOVER" for i in range(count)}

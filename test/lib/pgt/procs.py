@@ -4,6 +4,7 @@ import atexit
 import contextlib
 import os
 import pwd
+import random
 import shutil
 import signal
 import socket
@@ -81,13 +82,17 @@ def free_port() -> int:
 
 
 def free_ports(count: int) -> int:
-    """The first of `count` ports in a row, for a program that counts on by itself; as free_port."""
+    """The first of `count` ports in a row, for a program that counts on by itself; as free_port, the newest left out."""
     low, high = (int(x) for x in os.environ.get("PGT_PORTS", "20000-32000").split("-"))
-    for _ in range(200):
-        first = low + int.from_bytes(os.urandom(2), "big") % (high - low - count)
+    newest = set(list(_ports)[len(_ports) // 2:])
+    firsts = list(range(low, high - count))
+    random.shuffle(firsts)
+    for first in firsts:
         ports = range(first, first + count)
-        if not any(p in _ports for p in ports) and all(_is_free(p) for p in ports):
-            _ports.update(dict.fromkeys(ports))
+        if newest.isdisjoint(ports) and all(_is_free(p) for p in ports):
+            for port in ports:
+                _ports.pop(port, None)
+                _ports[port] = None
             return first
     raise AssertionError(f"no {count} free ports in a row between {low} and {high}")
 
