@@ -318,13 +318,14 @@ START_TEST(set_check_by_context)
 }
 END_TEST
 
-/* Exactly pgpool-II's parameters may be set in a session. */
+/* pgpool-II's parameters may be set in a session, and how its writes are committed; no others. */
 START_TEST(which_may_be_set)
 {
     static const char *const names[] = {"log_statement", "log_per_node_statement",
         "notice_per_node_statement", "log_client_messages", "log_backend_messages",
         "log_error_verbosity", "client_min_messages", "log_min_messages", "client_idle_limit",
-        "client_idle_limit_in_recovery", "check_unlogged_table", "allow_sql_comments"};
+        "client_idle_limit_in_recovery", "check_unlogged_table", "allow_sql_comments",
+        "replication_commit"};
     int n;
     int count = 0;
     const struct conf_param *t = conf_param_table(&n);

@@ -274,8 +274,8 @@ static bool conf_test_is_bound(const char *name)
         "backend_ssl_negotiation", "backend_ssl_crl_file", "backend_ssl_mode",
         "backend_ssl_ca_cert", "dml_adaptive_object_relationship_list",
         "app_name_redirect_preference_list", "database_redirect_preference_list",
-        "user_redirect_preference_list", "memqcache_expire_list", "use_watchdog",
-        "replication_mode", "backend_clustering_mode"};
+        "user_redirect_preference_list", "memqcache_expire_list", "memqcache_memcached_host",
+        "use_watchdog", "replication_mode", "backend_clustering_mode"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         if (strcmp(names[i], name) == 0)
             return true;
