@@ -178,8 +178,9 @@ def test_a_real_core_holds_no_password(server):
                                  num_init_children=1)
     try:
         held = enter(Wire(pool.address), "core_real", "core_real_pw")
-        worker = next(pid for pid in pool.pids() if b"core_real" in Path(f"/proc/{pid}/cmdline").read_bytes() or
-                      b"pgpool: worker" in Path(f"/proc/{pid}/cmdline").read_bytes())
+        titles = wait_for("the worker's title tells of it", lambda: [
+            pid for pid in pool.pids() if re.search(rb"core_real|pgpool: worker", Path(f"/proc/{pid}/cmdline").read_bytes())])
+        worker = titles[0]  # titles are written ten times a second at most
         core = procs.folder("core") / "core"
         subprocess.run(["gdb", "-q", "-batch", "-p", str(worker), "-ex", f"generate-core-file {core}"], capture_output=True,
                        timeout=120, check=True)
