@@ -135,6 +135,8 @@ static void commit_failed(struct native *n, const struct native_leg *leg)
     }
     err_clear(&err);
     err_set(&err, "40000", "a node was lost in the transaction");
+    err_hint(
+        &err, "Nothing of it is committed: do it again. SHOW POOL_NODES tells which are left.");
     wire_put_err(&n->held, &err);
 }
 

@@ -88,6 +88,7 @@ static struct native_decisions *decisions(struct sessions *ss, struct err *err)
         return d;
     if (!doubt_owner_of(ss->env->shm, ss->env->slot, &d->owner)) {
         err_set(err, "58030", "this pgpool could not keep a number in work_dir when it started");
+        err_hint(err, "The log of its start says why. Mend that, then restart pgpool.");
         return NULL;
     }
     d->owner.pid = (uint32_t)getpid();
