@@ -50,6 +50,15 @@ def shop_at(server, extra="") -> str:
     return f"[database shop]\nhost = 127.0.0.1\nport = {server.port}\ndbname = postgres\n{extra}"
 
 
+def pause(pool, admin) -> None:
+    """Orders the pause of shop, whose answer comes when it is idle, and waits until it holds: workers look when they lend."""
+    admin.send(query("pgpool pause shop"))
+    other = login(pool, "postgres")
+    waits.wait_for("shop is paused", lambda: ("shop", "true") in [(r["database"], r["paused"]) for r in report(other, "pool_orders")])
+    other.bye()
+    assert admin.is_quiet(0.2)
+
+
 def put(pool, path, text: str) -> None:
     """That file, read again by all workers."""
     path.write_text(text, encoding="utf-8")
@@ -242,7 +251,7 @@ def test_database_moves(pg, other_pg, start):
     idle.ready()
     busy.simple("begin")
     assert busy.value(PORT) == str(pg.port)
-    admin.send(query("pgpool pause shop"))
+    pause(pool, admin)
     held.send(query(PORT))
     assert admin.is_quiet(0.2) and held.is_quiet(0.2)
     put(pool, path, shop_at(other_pg))
@@ -294,8 +303,7 @@ def test_session_waits_and_goes_elsewhere(pg, other_pg, start):
     pool, path = start(shop_at(pg))
     admin, stays = login(pool, "postgres"), login(pool, database="shop")
     login(pool, database="shop").bye()
-    admin.send(query("pgpool pause shop"))
-    assert admin.is_quiet(0.2)
+    pause(pool, admin)
     late = Wire(pool.address, seconds=20)
     late.send_startup("trust_user", "shop")
     assert late.is_quiet(0.2)
