@@ -233,7 +233,7 @@ def test_pause_is_waited_for(pg, start_pool):
 
 
 def test_statements(pg, start_pool):
-    pool = console_pool(start_pool, pg.address, track_statements=True)
+    pool = console_pool(start_pool, pg.address)
     login = Login(pool)
     with Wire(pool.address) as w:
         w.login(user="postgres")
@@ -426,7 +426,7 @@ def test_pages(start_pool, page):
 @needs_browser
 def test_links_and_reports(pg, start_pool, page):
     """The connections under the clients; every report that there is, whether the page knows it or not; why there are no statements."""
-    pool = console_pool(start_pool, pg.address)
+    pool = console_pool(start_pool, pg.address, track_statements=False)
     page.look(1280, 900)
     with Wire(pool.address) as w:
         w.login(user="postgres", application_name="linked")

@@ -12,11 +12,6 @@ from test_admin_orders import error_of, login, report, tag_of
 MODES = ["session", "transaction"]
 
 
-@pytest.fixture(name="start_pool")
-def start_counting_pool(start_pool):
-    return lambda *args, **settings: start_pool(*args, **{"track_statements": "on", **settings})
-
-
 def statements(w, database="other_db"):
     return {r["statement"]: r for r in report(w, "pool_statements") if r["database"] == database}
 
