@@ -11,8 +11,9 @@
 #include "cluster/view.h"
 #include "cluster/wd_state.h"
 
-#define WD_NAME_BYTES 128
-#define WD_HOST_BYTES 128
+#define WD_NAME_BYTES    128
+#define WD_HOST_BYTES    128
+#define WD_RELEASE_BYTES 32
 
 /* As pgpool-II numbers what a member is; those it has besides never occur. */
 #define WD_MEMBER_STATES(X)                                                                        \
@@ -60,6 +61,7 @@ struct wd_member {
     uint64_t lost[2];         /* servers that it does not reach */
     char name[WD_NAME_BYTES]; /* host:port, system, node name */
     char host[WD_HOST_BYTES];
+    char release[WD_RELEASE_BYTES]; /* of its program; empty: not known */
 };
 
 /* All there is to show. */

@@ -34,7 +34,8 @@ enum wd_event_type {
                       only after another LEAD */
     WD_EV_PAUSE,   /* at pgpool `node` an operator has paused database `text` (empty: all), or, not
                       `is_on`, resumed it */
-    WD_EV_EMPTY    /* `who` wants all query caches to be empty */
+    WD_EV_EMPTY,   /* `who` wants all query caches to be empty */
+    WD_EV_LAST = WD_EV_EMPTY
 };
 
 struct wd_event {

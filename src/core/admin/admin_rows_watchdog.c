@@ -65,6 +65,7 @@ static void put_member(const struct wd_share *s, int i, struct admin_rows *out)
     admin_put_optional_int(out, i == s->self && s->is_escalated, s->lease_left_ms);
     admin_put_str(out, i == s->self ? s->why : "");
     admin_put_optional_int(out, i == s->self, (int64_t)s->nstrangers);
+    admin_put_str(out, m->release);
 }
 
 void admin_rows_watchdog(const struct admin_sources *src, struct admin_rows *out)

@@ -360,6 +360,7 @@ bool wd_event_get(struct slice in, struct wd_event *e)
     if (format < OLDEST || format > FORMAT)
         return false;
     e->type = (uint8_t)get(&r, 1);
+    r.bad = r.bad || e->type == WD_EV_NONE || e->type > WD_EV_LAST;
     e->member = (int16_t)get(&r, 2);
     e->node = (int16_t)get(&r, 2);
     e->primary = (int16_t)get(&r, 2);

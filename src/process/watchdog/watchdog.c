@@ -59,7 +59,7 @@ static void tell_role(struct wd *w)
 
         snprintf(detail, sizeof detail,
             "our join coordinator request is accepted by cluster leader node \"%s\"",
-            w->other[leader].name);
+            w->other[leader].said.name);
         log_at_detail(
             LVL_LOG, detail, NULL, "successfully joined the watchdog cluster as standby node");
     }
@@ -85,9 +85,9 @@ static void tell_members(struct wd *w)
         o->gone_us = alive ? 0 : loop_now_us(&w->role.loop);
         if (alive)
             log_at(LVL_LOG, "new watchdog node connection is received: pgpool %d is \"%s\"", i,
-                o->name);
+                o->said.name);
         else if (!o->is_leaving)
-            log_at(LVL_LOG, "remote node \"%s\" is lost", o->name);
+            log_at(LVL_LOG, "remote node \"%s\" is lost", o->said.name);
         if (!alive)
             wd_votes_forget(&w->votes, i);
     }
@@ -136,7 +136,7 @@ static bool has_our_list(struct wd *w, int member)
     uint64_t ours[2];
 
     wd_listed(w, ours);
-    if (memcmp(o->listed, ours, sizeof ours) == 0) {
+    if (memcmp(o->said.listed, ours, sizeof ours) == 0) {
         o->is_told_of_list = false;
         return true;
     }
@@ -146,7 +146,7 @@ static bool has_our_list(struct wd *w, int member)
             "that have changed.",
             "watchdog: pgpool %d \"%s\" lists other members than this one: the cluster does not "
             "begin",
-            member, o->name);
+            member, o->said.name);
     o->is_told_of_list = true;
     return false;
 }
@@ -166,9 +166,9 @@ static int find_members(struct wd *w, int members[WD_MAX_MEMBERS])
         members[n++] = i;
         if (i == w->self || !w->other[i].is_known || !wd_is_alive(w, i))
             continue;
-        if (w->other[i].begin == WD_BEGIN_DONE)
+        if (w->other[i].said.begin == WD_BEGIN_DONE)
             return 0;
-        if (w->other[i].begin == WD_BEGIN_JOIN)
+        if (w->other[i].said.begin == WD_BEGIN_JOIN)
             continue;
         agree = has_our_list(w, i) && agree;
         nnew++;

@@ -14,15 +14,15 @@
 void wd_barred_take(struct wd *w, int from, struct slice body)
 {
     struct auth_guard *guard = shm_get(w->role.env->shm, SHM_AUTH);
+    struct wd_barred said;
     struct hba_addr addr;
 
-    if (body.n != sizeof addr || guard == NULL || w->is_witness)
+    if (guard == NULL || w->is_witness || !wd_barred_get(body, &said))
         return;
-    memcpy(&addr, body.p, sizeof addr);
-    if (addr.n != 4 && addr.n != 16)
-        return;
+    addr.n = said.n;
+    memcpy(addr.bytes, said.bytes, sizeof addr.bytes);
     auth_guard_bar(guard, &addr, (uint32_t)(loop_now_us(&w->role.loop) / 1000000));
     log_at(LVL_LOG,
         "watchdog: too many logins from an address have failed at \"%s\": it is kept out",
-        w->other[from].name);
+        w->other[from].said.name);
 }

@@ -15,6 +15,7 @@
 #include "wd_net.h"
 #include "wd_raft.h"
 #include "wd_socket.h"
+#include "wd_words.h"
 
 #define WD_TICK_MS    200
 #define WD_PATH_BYTES 4096
@@ -33,23 +34,11 @@ enum wd_begin {
 /* What another pgpool says of itself. */
 struct wd_other {
     bool is_known;   /* it has said something */
-    uint8_t begin;   /* enum wd_begin */
     bool is_alive;   /* as it was told in the log last */
     int64_t gone_us; /* loop time at which it was found gone; 0: it is there, or never was */
     bool is_leaving;
-    bool is_unfit;    /* it should not lead */
-    bool is_hindered; /* for another reason than a life check */
-    bool is_witness;
-    bool is_called_dead; /* it says that a life check outside found it so */
-    uint8_t role;        /* enum wd_role */
-    int32_t follows; /* whom it takes for the leader; WD_NO_MEMBER: nobody, or it does not say */
-    int32_t priority;
-    uint8_t identity[WD_IDENTITY_BYTES];
-    uint64_t lost[2];
-    uint64_t dead[2];     /* members that do not answer its queries: bit per member */
-    uint64_t listed[2];   /* the members in its settings: bit per member */
-    bool is_told_of_list; /* the log was told that they are others than ours */
-    char name[WD_NAME_BYTES];
+    bool is_told_of_list; /* the log was told that it lists other members than we do */
+    struct wd_status said;
     int64_t granted_boot_ms; /* it has followed us until then, by our clock */
 };
 
@@ -165,6 +154,12 @@ static inline void wd_listed(const struct wd *w, uint64_t set[2])
 static inline bool wd_is_leading(struct wd *w)
 {
     return w->raft != NULL && wd_raft_role(w->raft) == WD_ROLE_LEADER;
+}
+
+/* The log has what only a newer build understands: this one does not lead. */
+static inline bool wd_is_outdated(const struct wd *w)
+{
+    return w->raft != NULL && wd_raft_is_outdated(w->raft);
 }
 
 /* wd_disk.c: the folder of the log. */

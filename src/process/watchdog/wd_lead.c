@@ -187,8 +187,8 @@ void wd_lead_command(struct wd *w, const struct node_command *cmd)
 /* When a witness is the first of all to be elected, nothing is in the log of anybody yet. */
 static bool can_lead(const struct wd *w, const struct wd_other *o)
 {
-    return o->is_known && !o->is_unfit &&
-           (o->begin == WD_BEGIN_DONE || (w->is_witness && o->begin == WD_BEGIN_LOG));
+    return o->is_known && !o->said.is_unfit &&
+           (o->said.begin == WD_BEGIN_DONE || (w->is_witness && o->said.begin == WD_BEGIN_LOG));
 }
 
 static bool may_take(struct wd *w, const bool voter[WD_MAX_MEMBERS], int i)
@@ -222,9 +222,9 @@ static int find_better(struct wd *w, int64_t best)
 
     (void)wd_raft_voters(w->raft, voter);
     for (i = 0; i < WD_MAX_MEMBERS; i++) {
-        if (!may_take(w, voter, i) || w->other[i].priority <= best)
+        if (!may_take(w, voter, i) || w->other[i].said.priority <= best)
             continue;
-        best = w->other[i].priority;
+        best = w->other[i].said.priority;
         found = i;
     }
     return found;
@@ -237,7 +237,7 @@ bool wd_lead_has_heir(struct wd *w)
 
     (void)wd_raft_voters(w->raft, voter);
     for (i = 0; i < WD_MAX_MEMBERS; i++)
-        if (i != w->self && voter[i] && wd_is_alive(w, i) && !w->other[i].is_witness)
+        if (i != w->self && voter[i] && wd_is_alive(w, i) && !w->other[i].said.is_witness)
             return true;
     return false;
 }
@@ -314,15 +314,17 @@ static void judge_lead(struct wd *w)
                             : "the other one's wd_priority is higher");
 }
 
-/* Somebody had to be elected; who has clients is to lead. */
-static void lead_as_witness(struct wd *w)
+/* Somebody had to be elected; who has clients, and understands the log, is to lead. */
+static void pass_lead_on(struct wd *w)
 {
     int heir = find_better(w, -1);
 
     if (heir == WD_NO_MEMBER)
         return;
-    log_at(LVL_LOG, "watchdog: the lead goes to pgpool %d: a witness does not keep it", heir);
-    wd_lead_yield(w, heir, "it is a witness");
+    log_at(LVL_LOG, "watchdog: the lead goes to pgpool %d: %s", heir,
+        w->is_witness ? "a witness does not keep it" : "its release is newer");
+    wd_lead_yield(w, heir,
+        w->is_witness ? "it is a witness" : "the log has what only a newer release understands");
 }
 
 void wd_lead_changed(struct wd *w)
@@ -363,8 +365,8 @@ void wd_lead_step(struct wd *w)
             go_on_yielding(w);
         return;
     }
-    if (w->is_witness) {
-        lead_as_witness(w);
+    if (w->is_witness || wd_is_outdated(w)) {
+        pass_lead_on(w);
         return;
     }
     if (!w->lead.is_told) {

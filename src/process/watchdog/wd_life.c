@@ -102,12 +102,13 @@ static bool is_asked(const struct wd *w, int i)
 {
     const struct wd_other *o = &w->other[i];
 
-    return i != w->self && wd_is_listed(w, i) && o->is_known && !o->is_witness && !o->is_leaving;
+    return i != w->self && wd_is_listed(w, i) && o->is_known && !o->said.is_witness &&
+           !o->is_leaving;
 }
 
 static bool says_dead(const struct wd *w, int of, int member)
 {
-    return wd_has_bit(of == w->self ? w->life.dead : w->other[of].dead, member);
+    return wd_has_bit(of == w->self ? w->life.dead : w->other[of].said.dead, member);
 }
 
 static bool is_called(const struct wd *w, const bool heard[WD_MAX_MEMBERS], int member)
@@ -135,7 +136,7 @@ static void judge_self(struct wd *w)
         heard[i] = i == w->self || (w->other[i].is_known && wd_is_heard(w, i));
     for (i = 0; i < WD_MAX_MEMBERS; i++) {
         called[i] = heard[i] && is_called(w, heard, i);
-        fit[i] = heard[i] && !w->other[i].is_witness && !w->other[i].is_hindered;
+        fit[i] = heard[i] && !w->other[i].said.is_witness && !w->other[i].said.is_hindered;
     }
     wd_talk_be_called_dead(w, wd_life_is_dead(called, fit, w->self));
 }

@@ -23,19 +23,19 @@ static bool judge_member(struct wd *w, int i)
     if (i == w->self || !wd_is_alive(w, i) || !o->is_known)
         return false;
     (void)wd_raft_voters(w->raft, voter);
-    if (o->begin == WD_BEGIN_NOTHING)
+    if (o->said.begin == WD_BEGIN_NOTHING)
         return false; /* it begins when it has heard of us */
-    if (wd_state_is_other_disk(&w->state, i, o->identity) && voter[i]) {
+    if (wd_state_is_other_disk(&w->state, i, o->said.identity) && voter[i]) {
         log_at(LVL_LOG,
             "watchdog: pgpool %d comes with an empty disk: it is taken out and in again", i);
         return wd_raft_remove(w->raft, i);
     }
     if (!wd_raft_has(w->raft, i))
         return wd_is_listed(w, i) && wd_raft_add(w->raft, i);
-    if (memcmp(w->state.identity[i], o->identity, WD_IDENTITY_BYTES) != 0) {
+    if (memcmp(w->state.identity[i], o->said.identity, WD_IDENTITY_BYTES) != 0) {
         wd_lead_event(&e, WD_EV_JOIN);
         e.member = (int16_t)i;
-        memcpy(e.identity, o->identity, WD_IDENTITY_BYTES);
+        memcpy(e.identity, o->said.identity, WD_IDENTITY_BYTES);
         return wd_lead_propose(w, &e);
     }
     return !voter[i] && wd_raft_promote(w->raft, i);

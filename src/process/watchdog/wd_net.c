@@ -7,6 +7,7 @@
 #include "wd_net.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -61,6 +62,7 @@ struct wd_peer {
     struct wd_conn *in;
     int64_t heard_us;
     bool told_refused;
+    bool told_release;
 };
 
 struct wd_listener {
@@ -149,6 +151,52 @@ static void refuse(struct wd_conn *c, const char *why)
     close_conn(c);
 }
 
+static struct wd_hello hello_of(const struct wd_net *net, int to)
+{
+    return (struct wd_hello){
+        .from = net->self, .to = to, .oldest = WD_SPEAKS_OLDEST, .newest = WD_SPEAKS_NEWEST};
+}
+
+/* No message of it would be understood, or worse, it would be taken for something else. */
+static void refuse_release(struct wd_conn *c, const struct wd_hello *theirs)
+{
+    struct wd_peer *p = &c->net->peer[c->peer];
+    char detail[160];
+
+    if (theirs->newest == 0)
+        snprintf(detail, sizeof detail,
+            "It is of a build that does not tell versions yet; this one speaks %d to %d.",
+            WD_SPEAKS_OLDEST, WD_SPEAKS_NEWEST);
+    else
+        snprintf(detail, sizeof detail, "It speaks versions %d to %d, this one %d to %d.",
+            theirs->oldest, theirs->newest, WD_SPEAKS_OLDEST, WD_SPEAKS_NEWEST);
+    if (!p->told_release)
+        log_at_detail(LVL_WARNING, detail,
+            "Install one release on all pgpools of the cluster: pgpool --version on each.",
+            "watchdog: pgpool %d is of another release, and refused: they share no version of the "
+            "watchdog's protocol",
+            p->id);
+    p->told_release = true;
+    close_conn(c);
+}
+
+/* False, and refused, when it is not of this protocol. */
+static bool read_hello(struct wd_conn *c, const uint8_t *in, struct wd_hello *theirs)
+{
+    switch (wd_hello_read(in, theirs)) {
+    case WD_HELLO_OURS:
+        return true;
+    case WD_HELLO_OTHER_SEAL:
+        refuse(c, "It is a pgpool of another release, whose proofs and seals are others: install "
+                  "one release on all.");
+        return false;
+    case WD_HELLO_NONE:
+        break;
+    }
+    refuse(c, "It does not speak the watchdog's protocol.");
+    return false;
+}
+
 static bool send_raw(struct wd_conn *c, const void *p, size_t n)
 {
     if (c->state == CONN_CLOSED || stream_send(&c->stream, p, n) == -1)
@@ -172,15 +220,17 @@ static bool answer_hello(struct wd_conn *c, const uint8_t *in)
     struct wd_net *net = c->net;
     uint8_t proof[WD_PROOF_BYTES];
     struct wd_hello theirs;
-    struct wd_hello ours = {.from = net->self};
+    struct wd_hello ours;
     struct err err = {0};
 
-    if (!wd_hello_read(in, &theirs) || theirs.to != net->self || !is_member(net, theirs.from)) {
-        refuse(c, "It does not speak the watchdog's protocol, or is no member of this cluster.");
+    if (!read_hello(c, in, &theirs))
+        return false;
+    if (theirs.to != net->self || !is_member(net, theirs.from)) {
+        refuse(c, "It is no member of this cluster, or takes this one for another.");
         return false;
     }
     c->peer = theirs.from;
-    ours.to = theirs.from;
+    ours = hello_of(net, theirs.from);
     memcpy(c->talk.hello[0], in, WD_HELLO_BYTES);
     if (wd_hello_make(&ours, c->talk.hello[1], &err) == -1 ||
         wd_seal_prove(key_of(net), &c->talk, WD_CALLED, proof, &err) == -1) {
@@ -196,10 +246,17 @@ static bool take_proof(struct wd_conn *c, const uint8_t *proof)
 {
     struct wd_net *net = c->net;
     struct wd_peer *p = &net->peer[c->peer];
+    struct wd_hello ours = hello_of(net, c->peer);
+    struct wd_hello theirs;
     struct err err = {0};
 
     if (!wd_seal_check(key_of(net), &c->talk, WD_CALLER, proof)) {
         refuse(c, "It does not know wd_authkey.");
+        return false;
+    }
+    (void)wd_hello_read(c->talk.hello[0], &theirs);
+    if (wd_hello_agree(&ours, &theirs) == 0) {
+        refuse_release(c, &theirs);
         return false;
     }
     if (wd_seal_begin(key_of(net), &c->talk, WD_CALLED, &c->seal, &err) == -1) {
@@ -223,14 +280,21 @@ static bool take_answer(struct wd_conn *c, const uint8_t *in)
 {
     struct wd_net *net = c->net;
     uint8_t proof[WD_PROOF_BYTES];
+    struct wd_hello ours = hello_of(net, c->peer);
     struct wd_hello theirs;
     struct err err = {0};
 
     memcpy(c->talk.hello[1], in, WD_HELLO_BYTES);
-    if (!wd_hello_read(in, &theirs) || theirs.from != c->peer || theirs.to != net->self ||
+    if (!read_hello(c, in, &theirs))
+        return false;
+    if (theirs.from != c->peer || theirs.to != net->self ||
         !wd_seal_check(key_of(net), &c->talk, WD_CALLED, in + WD_HELLO_BYTES)) {
         refuse(c,
             "Who was called does not know wd_authkey, or is another pgpool than the settings say.");
+        return false;
+    }
+    if (wd_hello_agree(&ours, &theirs) == 0) {
+        refuse_release(c, &theirs);
         return false;
     }
     if (wd_seal_prove(key_of(net), &c->talk, WD_CALLER, proof, &err) == -1 ||
@@ -249,7 +313,7 @@ static void open_out(struct wd_conn *c)
     timer_stop(net->lp, &c->limit);
     c->state = CONN_READY;
     c->open_us = loop_now_us(net->lp);
-    net->peer[c->peer].told_refused = false;
+    net->peer[c->peer].told_refused = net->peer[c->peer].told_release = false;
     net->calls.on_open(net->owner, c->peer);
 }
 
@@ -355,7 +419,7 @@ static struct wd_conn *make_conn(struct wd_net *net, int fd, bool is_out, int pe
 static void on_dialled(int fd, const struct err *err, void *ctx)
 {
     struct wd_peer *p = ctx;
-    struct wd_hello ours = {.from = p->net->self, .to = p->id};
+    struct wd_hello ours = hello_of(p->net, p->id);
     struct err failed = {0};
 
     p->dial = NULL;

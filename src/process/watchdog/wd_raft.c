@@ -72,6 +72,7 @@ struct wd_raft {
     raft_term current_term; /* of the barrier that has passed */
     raft_term barrier_term;
     bool is_broken;
+    bool is_outdated; /* what came out of the log is not all that is in it */
     bool is_closed;
     int nproposals;
     char address[WD_MAX_MEMBERS][NAME_BYTES];
@@ -241,6 +242,18 @@ static bool read_event(const struct raft_buffer *buf, struct wd_event *e)
     return false;
 }
 
+/* A snapshot would put what is missing here out of the log of a later, newer build, too. */
+static void be_outdated(struct wd_raft *wr, const char *what)
+{
+    if (!wr->is_outdated)
+        log_at_detail(LVL_WARNING, NULL,
+            "All pgpools of a cluster need one release: pgpool --version on each.",
+            "watchdog: the log of the cluster has %s that this release does not understand: this "
+            "pgpool does not lead until it is as new as the others",
+            what);
+    wr->is_outdated = true;
+}
+
 static int fsm_apply(struct raft_fsm *fsm, const struct raft_buffer *buf, void **result)
 {
     struct wd_raft *wr = fsm->data;
@@ -249,9 +262,7 @@ static int fsm_apply(struct raft_fsm *fsm, const struct raft_buffer *buf, void *
     if (read_event(buf, &e))
         wr->calls.on_event(wr->owner, &e, wd_state_apply(wr->state, &e));
     else
-        log_at_detail(LVL_WARNING, NULL,
-            "All pgpools of a cluster need one version: pgpool --version on each.",
-            "watchdog: an event of the log is not known to this version");
+        be_outdated(wr, "an event");
     *result = NULL;
     return 0;
 }
@@ -261,6 +272,8 @@ static int fsm_snapshot(struct raft_fsm *fsm, struct raft_buffer *bufs[], unsign
     struct wd_raft *wr = fsm->data;
     struct buf text = {0};
 
+    if (wr->is_outdated)
+        return RAFT_BUSY; /* later, then */
     wd_state_put(wr->state, &text);
     *n_bufs = 1;
     *bufs = raft_malloc(sizeof **bufs);
@@ -282,8 +295,11 @@ static int fsm_restore(struct raft_fsm *fsm, struct raft_buffer *buf)
 
     while (n + UNIT > buf->len && n > 0 && !wd_state_get(slice_of(buf->base, n), wr->state))
         n--;
-    if (n + UNIT <= buf->len || n == 0)
+    if (n + UNIT <= buf->len || n == 0) {
+        be_outdated(wr, "a snapshot");
         return RAFT_MALFORMED;
+    }
+    wr->is_outdated = false;
     raft_free(buf->base);
     return 0;
 }
@@ -489,6 +505,11 @@ int wd_raft_leader(struct wd_raft *wr)
     if (wr->raft.state != RAFT_UNAVAILABLE)
         raft_leader(&wr->raft, &id, &address);
     return member_of(id);
+}
+
+bool wd_raft_is_outdated(const struct wd_raft *wr)
+{
+    return wr->is_outdated;
 }
 
 uint64_t wd_raft_term(const struct wd_raft *wr)

@@ -45,6 +45,8 @@ enum wd_role wd_raft_role(const struct wd_raft *wr);
 /* Who leads, as far as this one knows; WD_NO_MEMBER. */
 int wd_raft_leader(struct wd_raft *wr);
 uint64_t wd_raft_term(const struct wd_raft *wr);
+/* The log, or a snapshot of it, has something that this build does not understand. */
+bool wd_raft_is_outdated(const struct wd_raft *wr);
 /* Milliseconds since this follower heard of its leader. */
 int64_t wd_raft_heard_ago_ms(const struct wd_raft *wr);
 /* True while an event that was proposed is on its way. */

@@ -46,15 +46,31 @@ int wd_hello_make(const struct wd_hello *h, uint8_t out[WD_HELLO_BYTES], struct 
     put_number(out + MAGIC_BYTES, VERSION, 2);
     put_number(out + MAGIC_BYTES + 2, (uint64_t)h->from, 2);
     put_number(out + MAGIC_BYTES + 4, (uint64_t)h->to, 2);
-    put_number(out + MAGIC_BYTES + 6, 0, 2);
+    put_number(out + MAGIC_BYTES + 6, (uint64_t)h->oldest, 1);
+    put_number(out + MAGIC_BYTES + 7, (uint64_t)h->newest, 1);
     return crypto_random(out + NONCE_AT, NONCE_BYTES, err);
 }
 
-bool wd_hello_read(const uint8_t in[WD_HELLO_BYTES], struct wd_hello *h)
+enum wd_hello_kind wd_hello_read(const uint8_t in[WD_HELLO_BYTES], struct wd_hello *h)
 {
+    memset(h, 0, sizeof *h);
+    if (memcmp(in, MAGIC, MAGIC_BYTES) != 0)
+        return WD_HELLO_NONE;
+    if (get_number(in + MAGIC_BYTES, 2) != VERSION)
+        return WD_HELLO_OTHER_SEAL;
     h->from = (int)get_number(in + MAGIC_BYTES + 2, 2);
     h->to = (int)get_number(in + MAGIC_BYTES + 4, 2);
-    return memcmp(in, MAGIC, MAGIC_BYTES) == 0 && get_number(in + MAGIC_BYTES, 2) == VERSION;
+    h->oldest = (int)get_number(in + MAGIC_BYTES + 6, 1);
+    h->newest = (int)get_number(in + MAGIC_BYTES + 7, 1);
+    return WD_HELLO_OURS;
+}
+
+int wd_hello_agree(const struct wd_hello *a, const struct wd_hello *b)
+{
+    int newest = a->newest < b->newest ? a->newest : b->newest;
+    int oldest = a->oldest > b->oldest ? a->oldest : b->oldest;
+
+    return newest >= oldest ? newest : 0;
 }
 
 static int digest(struct slice authkey, const struct wd_talk *t, char label,

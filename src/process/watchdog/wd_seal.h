@@ -18,11 +18,19 @@
 #define WD_PROOF_BYTES 32
 #define WD_FRAME_MAX   (1024 * 1024)
 
+/* What this build speaks: the forms of messages, events of the log and snapshots. A field at the
+ * end of a message that older builds leave unread is no new version; anything else is, and a leader
+ * proposes nothing new while a member does not speak it. 0: a build that did not say. */
+#define WD_SPEAKS_OLDEST 1
+#define WD_SPEAKS_NEWEST 1
+
 enum wd_side { WD_CALLER = 'c', WD_CALLED = 's' };
 
 struct wd_hello {
-    int from; /* number of the pgpool that says it */
-    int to;   /* whom it takes the other one for */
+    int from;   /* number of the pgpool that says it */
+    int to;     /* whom it takes the other one for */
+    int oldest; /* versions that it speaks: from oldest to newest */
+    int newest;
 };
 
 /* The two hellos as they went over the wire, the caller's first. */
@@ -39,8 +47,15 @@ struct wd_seal {
 
 /* Makes a hello with a new nonce. */
 int wd_hello_make(const struct wd_hello *h, uint8_t out[WD_HELLO_BYTES], struct err *err);
-/* False when it is none, or of another version. */
-bool wd_hello_read(const uint8_t in[WD_HELLO_BYTES], struct wd_hello *h);
+enum wd_hello_kind {
+    WD_HELLO_OURS,
+    WD_HELLO_OTHER_SEAL, /* a pgpool whose proofs and seals are of another version than ours */
+    WD_HELLO_NONE        /* no pgpool's watchdog */
+};
+/* *h is filled in for WD_HELLO_OURS alone. */
+enum wd_hello_kind wd_hello_read(const uint8_t in[WD_HELLO_BYTES], struct wd_hello *h);
+/* The newest version that both speak; 0: none. */
+int wd_hello_agree(const struct wd_hello *a, const struct wd_hello *b);
 /* What proves that `side` knows the key. */
 int wd_seal_prove(struct slice authkey, const struct wd_talk *t, enum wd_side side,
     uint8_t out[WD_PROOF_BYTES], struct err *err);

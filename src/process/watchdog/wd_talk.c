@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: PostgreSQL
  * wd_talk.c: what pgpools say to each other besides libraft's messages: how they are, that they
  * follow the leader, and operators' orders.
- * Runs in: watchdog. All of it has passed a seal; a message that cannot be read is ignored. */
+ * Runs in: watchdog. All of it has passed a seal; a message that cannot be read is ignored, and so
+ * is what a newer build says behind what this one knows (wd_words.h). */
 #include "config.h"
 
 #include <stdio.h>
@@ -29,9 +30,6 @@ enum talk_type {
     TALK_WORD = 'W',    /* for the leader: an event for the log, about no server */
     TALK_LIFE = 'L'     /* a life check outside found you dead, or alive */
 };
-
-/* Bits in a status. */
-enum { FLAG_UNFIT = 1, FLAG_WITNESS = 2, FLAG_CALLED_DEAD = 4, FLAG_HINDERED = 8 };
 
 static void put_u64(struct buf *out, uint64_t v)
 {
@@ -62,7 +60,7 @@ bool wd_is_heard(const struct wd *w, int member)
 
 bool wd_is_alive(const struct wd *w, int member)
 {
-    return member == w->self || (wd_is_heard(w, member) && !w->other[member].is_called_dead);
+    return member == w->self || (wd_is_heard(w, member) && !w->other[member].said.is_called_dead);
 }
 
 /* Status */
@@ -79,37 +77,34 @@ static enum wd_begin begin_of(const struct wd *w)
 
 bool wd_is_fit(const struct wd *w, const char **why)
 {
-    *why = w->is_witness ? "it is a witness" : "a life check says that it is dead";
-    return !w->is_witness && !w->is_called_dead && wd_addr_is_fit(w->addr, why);
-}
-
-static uint8_t flags_of(const struct wd *w)
-{
-    const char *why;
-
-    return (uint8_t)((wd_is_fit(w, &why) ? 0 : FLAG_UNFIT) | (w->is_witness ? FLAG_WITNESS : 0) |
-                     (w->is_called_dead ? FLAG_CALLED_DEAD : 0) |
-                     (wd_addr_is_fit(w->addr, &why) ? 0 : FLAG_HINDERED));
+    *why = w->is_witness       ? "it is a witness"
+           : wd_is_outdated(w) ? "the log has what only a newer release understands"
+                               : "a life check says that it is dead";
+    return !w->is_witness && !wd_is_outdated(w) && !w->is_called_dead &&
+           wd_addr_is_fit(w->addr, why);
 }
 
 static void put_status(struct wd *w, struct buf *out)
 {
-    uint64_t listed[2];
+    struct wd_status s;
+    const char *why;
 
-    wd_listed(w, listed);
-    buf_put_byte(out, (char)begin_of(w));
-    buf_put_byte(out, w->raft == NULL ? WD_ROLE_NONE : (char)wd_raft_role(w->raft));
-    buf_put_byte(out, (char)flags_of(w));
-    buf_put_u32(out, (uint32_t)wd_conf(w)->wd_priority);
-    buf_put(out, w->identity, sizeof w->identity);
-    put_u64(out, w->seen.lost[0]);
-    put_u64(out, w->seen.lost[1]);
-    put_u64(out, w->life.dead[0]);
-    put_u64(out, w->life.dead[1]);
-    put_u64(out, listed[0]);
-    put_u64(out, listed[1]);
-    buf_put_cstr(out, w->name);
-    buf_put_u32(out, (uint32_t)(w->raft == NULL ? WD_NO_MEMBER : wd_raft_leader(w->raft)));
+    memset(&s, 0, sizeof s);
+    s.begin = (uint8_t)begin_of(w);
+    s.role = w->raft == NULL ? WD_ROLE_NONE : (uint8_t)wd_raft_role(w->raft);
+    s.is_unfit = !wd_is_fit(w, &why);
+    s.is_witness = w->is_witness;
+    s.is_called_dead = w->is_called_dead;
+    s.is_hindered = wd_is_outdated(w) || !wd_addr_is_fit(w->addr, &why);
+    s.priority = wd_conf(w)->wd_priority;
+    memcpy(s.identity, w->identity, sizeof s.identity);
+    memcpy(s.lost, w->seen.lost, sizeof s.lost);
+    memcpy(s.dead, w->life.dead, sizeof s.dead);
+    wd_listed(w, s.listed);
+    memcpy(s.name, w->name, sizeof s.name);
+    s.follows = w->raft == NULL ? WD_NO_MEMBER : wd_raft_leader(w->raft);
+    snprintf(s.release, sizeof s.release, "%s", PACKAGE_VERSION);
+    wd_status_put(&s, out);
 }
 
 static void count_vote(struct wd *w, int member, bool is_witness, const uint64_t lost[2])
@@ -141,35 +136,17 @@ void wd_talk_opened(struct wd *w, int to)
     buf_free(&out);
 }
 
-static void take_status(struct wd *w, int from, struct wire_reader *r)
+static void take_status(struct wd *w, int from, struct slice body)
 {
     struct wd_other *o = &w->other[from];
-    struct wd_other said = *o;
-    uint8_t flags;
+    struct wd_status said;
 
-    said.begin = wire_get_u8(r);
-    said.role = wire_get_u8(r);
-    flags = wire_get_u8(r);
-    said.is_unfit = (flags & FLAG_UNFIT) != 0;
-    said.is_witness = (flags & FLAG_WITNESS) != 0;
-    said.is_called_dead = (flags & FLAG_CALLED_DEAD) != 0;
-    said.is_hindered = (flags & FLAG_HINDERED) != 0;
-    said.priority = (int32_t)wire_get_u32(r);
-    memcpy(said.identity, wire_get_bytes(r, WD_IDENTITY_BYTES).p, r->bad ? 0 : WD_IDENTITY_BYTES);
-    said.lost[0] = get_u64(r);
-    said.lost[1] = get_u64(r);
-    said.dead[0] = get_u64(r);
-    said.dead[1] = get_u64(r);
-    said.listed[0] = get_u64(r);
-    said.listed[1] = get_u64(r);
-    copy_text(wire_get_cstr(r), said.name, sizeof said.name);
-    said.follows = wire_reader_left(r) == 0 ? WD_NO_MEMBER : (int32_t)wire_get_u32(r);
-    if (!wire_reader_ok(r))
+    if (!wd_status_get(body, &said))
         return;
-    said.is_known = true;
-    said.is_leaving = false;
-    *o = said;
-    count_vote(w, from, o->is_witness, o->lost);
+    o->said = said;
+    o->is_known = true;
+    o->is_leaving = false;
+    count_vote(w, from, said.is_witness, said.lost);
 }
 
 /* Does a majority follow us? A pong says: I have heard of you so long before; until the election
@@ -192,7 +169,7 @@ static void take_ping(struct wd *w, int from, struct wire_reader *r)
     uint64_t term = get_u64(r);
     struct buf out = {0};
 
-    if (!wire_reader_ok(r) || w->raft == NULL || wd_raft_role(w->raft) != WD_ROLE_FOLLOWER ||
+    if (r->bad || w->raft == NULL || wd_raft_role(w->raft) != WD_ROLE_FOLLOWER ||
         wd_raft_leader(w->raft) != from || wd_raft_term(w->raft) != term)
         return;
     put_u64(&out, sent);
@@ -209,7 +186,7 @@ static void take_pong(struct wd *w, int from, struct wire_reader *r)
     uint64_t term = get_u64(r);
     int64_t since_ms;
 
-    if (!wire_reader_ok(r) || !wd_is_leading(w) || wd_raft_term(w->raft) != term || ago_ms < 0)
+    if (r->bad || !wd_is_leading(w) || wd_raft_term(w->raft) != term || ago_ms < 0)
         return;
     since_ms = sent_ms - ago_ms;
     if (sent_ms <= wd_addr_boot_ms() && since_ms > w->other[from].granted_boot_ms)
@@ -249,16 +226,23 @@ static void take_command(struct wd *w, int from, struct wire_reader *r)
     cmd.node = (int32_t)wire_get_u32(r);
     copy_text(wire_get_cstr(r), cmd.who, sizeof cmd.who);
     copy_text(wire_get_cstr(r), cmd.why, sizeof cmd.why);
-    if (wire_reader_ok(r) && cmd.order <= NODE_SWITCHOVER && cmd.node >= 0 &&
-        cmd.node < VIEW_MAX_NODES && wd_is_leading(w))
+    if (!r->bad && cmd.order <= NODE_SWITCHOVER && cmd.node >= 0 && cmd.node < VIEW_MAX_NODES &&
+        wd_is_leading(w))
         wd_lead_command(w, &cmd);
 }
 
 /* Whoever guesses from many addresses is not to keep us busy. */
 void wd_talk_barred(struct wd *w, const struct hba_addr *addr)
 {
-    if (w->nbarred++ < MAX_BARRED)
-        wd_net_send_all(w->net, TALK_BARRED, slice_of((const char *)addr, sizeof *addr));
+    struct wd_barred said = {.n = addr->n};
+    struct buf out = {0};
+
+    if (w->nbarred++ >= MAX_BARRED)
+        return;
+    memcpy(said.bytes, addr->bytes, sizeof said.bytes);
+    wd_barred_put(&said, &out);
+    wd_net_send_all(w->net, TALK_BARRED, buf_slice(&out));
+    buf_free(&out);
 }
 
 /* A leader that is lost on the way loses the word with it. */
@@ -299,13 +283,13 @@ static void take_order(struct wd *w, int from, struct wire_reader *r)
     char what = (char)wire_get_u8(r);
     char mode = (char)wire_get_u8(r);
 
-    if (!wire_reader_ok(r))
+    if (r->bad)
         return;
     log_at(LVL_LOG, "watchdog received the %s command from remote pgpool-II node \"%s\"",
         what == 's'   ? "shutdown"
         : what == 'r' ? "reload config"
                       : "log rotate",
-        w->other[from].name);
+        w->other[from].said.name);
     wd_talk_obey(w, what, mode);
 }
 
@@ -346,7 +330,7 @@ static void take_life(struct wd *w, struct wire_reader *r)
 {
     uint8_t what = wire_get_u8(r);
 
-    if (wire_reader_ok(r) && wd_conf(w)->wd_lifecheck_method == CONF_LIFECHECK_EXTERNAL)
+    if (!r->bad && wd_conf(w)->wd_lifecheck_method == CONF_LIFECHECK_EXTERNAL)
         wd_talk_be_called_dead(w, what == 'd');
 }
 
@@ -364,7 +348,7 @@ void wd_talk_let_go(struct wd *w, int to)
 static void take_bye(struct wd *w, int from)
 {
     w->other[from].is_leaving = true;
-    log_at(LVL_LOG, "remote node \"%s\" is shutting down", w->other[from].name);
+    log_at(LVL_LOG, "remote node \"%s\" is shutting down", w->other[from].said.name);
 }
 
 void wd_talk_take(struct wd *w, int from, char type, struct slice body)
@@ -378,7 +362,7 @@ void wd_talk_take(struct wd *w, int from, char type, struct slice body)
             wd_raft_take(w->raft, from, body);
         break;
     case TALK_STATUS:
-        take_status(w, from, &r);
+        take_status(w, from, body);
         break;
     case TALK_PING:
         take_ping(w, from, &r);

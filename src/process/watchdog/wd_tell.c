@@ -92,7 +92,7 @@ void wd_tell_supervisor(struct wd *w, char what)
 static uint8_t state_of(struct wd *w, int i)
 {
     enum wd_role role = i == w->self ? (w->raft == NULL ? WD_ROLE_NONE : wd_raft_role(w->raft))
-                                     : (enum wd_role)w->other[i].role;
+                                     : (enum wd_role)w->other[i].said.role;
 
     if (i != w->self && w->other[i].is_leaving)
         return WD_MEMBER_SHUTDOWN;
@@ -137,20 +137,21 @@ static void fill_member(struct wd *w, int i, bool is_voter, struct wd_member *m)
         return;
     m->is_voter = is_voter;
     m->is_connected = wd_is_alive(w, i);
-    m->is_witness = i == w->self ? w->is_witness : o->is_witness;
+    m->is_witness = i == w->self ? w->is_witness : o->said.is_witness;
     m->state = state_of(w, i);
     m->membership = membership_of(w, i, is_voter);
     m->wd_port = n->wd_port;
     m->pgpool_port = n->pgpool_port;
     m->follows = i == w->self      ? (w->raft == NULL ? WD_NO_MEMBER : wd_raft_leader(w->raft))
-                 : m->is_connected ? o->follows
+                 : m->is_connected ? o->said.follows
                                    : WD_NO_MEMBER;
-    m->priority = i == w->self ? wd_conf(w)->wd_priority : o->priority;
+    m->priority = i == w->self ? wd_conf(w)->wd_priority : o->said.priority;
     m->heard_us = heard_us == 0 ? 0 : clock_wall_us() - (loop_now_us(&w->role.loop) - heard_us);
-    memcpy(m->lost, i == w->self ? w->seen.lost : o->lost, sizeof m->lost);
+    memcpy(m->lost, i == w->self ? w->seen.lost : o->said.lost, sizeof m->lost);
+    snprintf(m->release, sizeof m->release, "%s", i == w->self ? PACKAGE_VERSION : o->said.release);
     snprintf(m->host, sizeof m->host, "%.*s", (int)sizeof m->host - 1, n->hostname);
     if (i == w->self || o->is_known)
-        snprintf(m->name, sizeof m->name, "%s", i == w->self ? w->name : o->name);
+        snprintf(m->name, sizeof m->name, "%s", i == w->self ? w->name : o->said.name);
     else
         snprintf(m->name, sizeof m->name, "Not_Set");
 }

@@ -157,6 +157,13 @@ START_TEST(test_malformed)
         ck_assert(!wd_event_get(slice_of(text.data, n), &e));
     buf_put_byte(&text, 'x');
     ck_assert(!wd_event_get(buf_slice(&text), &e));
+    text.len--;
+    text.data[1] = WD_EV_LAST; /* known, and of a newer build */
+    ck_assert(wd_event_get(buf_slice(&text), &e));
+    text.data[1] = WD_EV_LAST + 1;
+    ck_assert(!wd_event_get(buf_slice(&text), &e));
+    text.data[1] = WD_EV_NONE;
+    ck_assert(!wd_event_get(buf_slice(&text), &e));
     buf_clear(&text);
     wd_state_init(&s);
     play(&s, &rows[3]);

@@ -13,8 +13,8 @@
 
 static void greet(struct wd_talk *t)
 {
-    struct wd_hello caller = {.from = 1, .to = 2};
-    struct wd_hello called = {.from = 2, .to = 1};
+    struct wd_hello caller = {.from = 1, .to = 2, .oldest = 3, .newest = 250};
+    struct wd_hello called = {.from = 2, .to = 1, .oldest = 1, .newest = 2};
     struct err err = {0};
 
     ck_assert_int_eq(wd_hello_make(&caller, t->hello[0], &err), 0);
@@ -48,15 +48,39 @@ START_TEST(test_hello)
 
     greet(&t);
     greet(&other);
-    ck_assert(wd_hello_read(t.hello[0], &h));
+    ck_assert_int_eq(wd_hello_read(t.hello[0], &h), WD_HELLO_OURS);
     ck_assert_int_eq(h.from, 1);
     ck_assert_int_eq(h.to, 2);
+    ck_assert_int_eq(h.oldest, 3);
+    ck_assert_int_eq(h.newest, 250);
     ck_assert(memcmp(t.hello[0], other.hello[0], WD_HELLO_BYTES) != 0);
     t.hello[0][0] ^= 1;
-    ck_assert(!wd_hello_read(t.hello[0], &h));
+    ck_assert_int_eq(wd_hello_read(t.hello[0], &h), WD_HELLO_NONE);
     t.hello[0][0] ^= 1;
-    t.hello[0][9]++; /* another version */
-    ck_assert(!wd_hello_read(t.hello[0], &h));
+    t.hello[0][9]++;
+    ck_assert_int_eq(wd_hello_read(t.hello[0], &h), WD_HELLO_OTHER_SEAL);
+    ck_assert_int_eq(h.newest, 0);
+}
+END_TEST
+
+START_TEST(test_versions)
+{
+    static const struct {
+        struct wd_hello a, b;
+        int agreed;
+    } cases[] = {
+        {{.oldest = 1, .newest = 1}, {.oldest = 1, .newest = 1}, 1},
+        {{.oldest = 1, .newest = 3}, {.oldest = 2, .newest = 9}, 3},
+        {{.oldest = 1, .newest = 2}, {.oldest = 3, .newest = 4}, 0},
+        {{.oldest = 1, .newest = 1}, {.oldest = 0, .newest = 0}, 0}, /* one that does not say */
+        {{.oldest = 9, .newest = 1}, {.oldest = 1, .newest = 9}, 0},
+    };
+    size_t i;
+
+    for (i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        ck_assert_int_eq(wd_hello_agree(&cases[i].a, &cases[i].b), cases[i].agreed);
+        ck_assert_int_eq(wd_hello_agree(&cases[i].b, &cases[i].a), cases[i].agreed);
+    }
 }
 END_TEST
 
@@ -147,6 +171,7 @@ int main(void)
 
     if (crypto_is_built()) { /* without OpenSSL there are no seals */
         tcase_add_test(tc, test_hello);
+        tcase_add_test(tc, test_versions);
         tcase_add_test(tc, test_proofs);
         tcase_add_test(tc, test_messages);
         tcase_add_test(tc, test_damage);

@@ -193,6 +193,10 @@ int wd_raft_leader(struct wd_raft *wr)
     raft_leader(pool_of_raft(wr)->raft, &id, &address);
     return id == 0 ? WD_NO_MEMBER : (int)id - 1;
 }
+bool wd_raft_is_outdated(const struct wd_raft *wr)
+{
+    return false;
+}
 uint64_t wd_raft_term(const struct wd_raft *wr)
 {
     return pool_of_raft(wr)->raft->current_term;
