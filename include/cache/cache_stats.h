@@ -62,6 +62,26 @@ struct cache_totals {
 /* Adds up what all processes and shards tell. */
 void cache_totals(struct cache *c, struct cache_totals *out);
 
+/* Servers of memcached that are known, and bytes of a host's name with its NUL. */
+#define CACHE_FAR_SERVERS 16
+#define CACHE_FAR_HOST    256
+
+struct cache_far_row {
+    char host[CACHE_FAR_HOST];
+    int port; /* 0: the host is the path of a socket */
+    bool is_down;
+    int64_t retry_at_us;  /* wall clock: it is left alone until then; 0 while it is up */
+    int64_t failed_at_us; /* the last time, wall clock; 0: never */
+    uint64_t hits;        /* results that were found there */
+    uint64_t misses;      /* ... and were not, or were out of date */
+    uint64_t kept;        /* results that were put there */
+    uint64_t told;        /* generations: writes that it was told of */
+    uint64_t timeouts;    /* it did not answer in time */
+    uint64_t errors;      /* it could not be reached, or answered with an error */
+};
+/* Server `i` of memcached, in the order of the setting; false when there is none. */
+bool cache_far_row(struct cache *c, unsigned i, struct cache_far_row *out);
+
 struct cache_table_row {
     char name[3][CACHE_NAME_PART]; /* database, schema, table */
     uint64_t nentries;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: PostgreSQL
- * admin_rows_cached.c: SHOW POOL_CACHE, POOL_CACHE_TABLES and POOL_CACHE_QUERIES.
+ * admin_rows_cached.c: SHOW POOL_CACHE, POOL_CACHE_TABLES, POOL_CACHE_QUERIES, POOL_CACHE_SERVERS.
  * Runs in: worker, control, web. Reads the query cache's counters in shared memory, never waits. */
 #include "config.h"
 
@@ -117,5 +117,28 @@ void admin_rows_cache_queries(const struct admin_sources *src, struct admin_rows
         admin_put_real(out, (double)top[i].saved_us / 1000);
     }
     mem_free(top);
+    cache_close(&c);
+}
+
+void admin_rows_cache_servers(const struct admin_sources *src, struct admin_rows *out)
+{
+    struct cache *c = src->shm == NULL ? NULL : cache_open(src->shm, 0);
+    struct cache_far_row row;
+    unsigned i;
+
+    for (i = 0; c != NULL && cache_far_row(c, i, &row); i++) {
+        admin_row_begin(out);
+        admin_put_str(out, row.host);
+        admin_put_int(out, row.port);
+        admin_put_static(out, row.is_down ? "down" : "up");
+        admin_put_time(out, row.retry_at_us);
+        admin_put_uint(out, row.hits);
+        admin_put_uint(out, row.misses);
+        admin_put_uint(out, row.kept);
+        admin_put_uint(out, row.told);
+        admin_put_uint(out, row.timeouts);
+        admin_put_uint(out, row.errors);
+        admin_put_time(out, row.failed_at_us);
+    }
     cache_close(&c);
 }

@@ -4,7 +4,6 @@
  * when the thread still waits for a server that does not answer. */
 #include "config.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/list.h"
@@ -66,7 +65,6 @@ struct cache_far_call {
 
 static struct far_spec *spec_new(const struct conf *conf, struct cache_far_state *state)
 {
-    const char *p = conf->memqcache_memcached_host;
     struct far_spec *spec = mem_alloc_zero(sizeof *spec);
 
     atomic_store(&spec->refs, 1);
@@ -74,24 +72,6 @@ static struct far_spec *spec_new(const struct conf *conf, struct cache_far_state
     spec->user = mem_strdup(conf->memqcache_memcached_user);
     spec->password = mem_strdup(conf->memqcache_memcached_password);
     spec->state = state;
-    while (*p != '\0' && spec->nservers < CACHE_FAR_SERVERS) {
-        size_t n = strcspn(p, ",");
-        size_t from = strspn(p, " \t");
-        size_t to = n;
-        const char *colon;
-
-        while (to > from && (p[to - 1] == ' ' || p[to - 1] == '\t'))
-            to--;
-        if (to > from) {
-            colon = p[from] == '/' ? NULL : memrchr(p + from, ':', to - from);
-            spec->server[spec->nservers].port = p[from] == '/'  ? 0
-                                                : colon == NULL ? conf->memqcache_memcached_port
-                                                                : (int)strtol(colon + 1, NULL, 10);
-            spec->server[spec->nservers++].host =
-                mem_strndup(p + from, (colon == NULL ? to : (size_t)(colon - p)) - from);
-        }
-        p += n + (p[n] == ',');
-    }
     return spec;
 }
 
@@ -106,9 +86,9 @@ struct cache_far *cache_far_open(
     f->loop = loop;
     list_init(&f->calls);
     f->spec = spec_new(conf, &c->region->far);
-    if (f->spec->nservers == 0)
+    if (f->spec->state->nservers == 0)
         err_set(err, "22023", "memqcache_memcached_host names no server");
-    first = f->spec->nservers == 0 ? NULL : far_conn_new(f->spec, err);
+    first = f->spec->state->nservers == 0 ? NULL : far_conn_new(f->spec, err);
     if (first == NULL) {
         far_spec_release(f->spec);
         mem_free(f);
@@ -360,7 +340,7 @@ bool cache_far_is_down(const struct cache_far *f)
     int64_t now_us = loop_now_us(f->loop);
     unsigned i;
 
-    for (i = 0; i < f->spec->nservers; i++)
+    for (i = 0; i < f->spec->state->nservers; i++)
         if (now_us >=
             atomic_load_explicit(&f->spec->state->server[i].down_until_us, memory_order_relaxed))
             return false;
@@ -371,7 +351,7 @@ void cache_far_tell(struct cache_far *f)
 {
     unsigned i;
 
-    for (i = 0; i < f->spec->nservers; i++) {
+    for (i = 0; i < f->spec->state->nservers; i++) {
         struct cache_far_server *s = &f->spec->state->server[i];
         bool is_down = atomic_load(&s->backoff_s) != 0;
         bool was_down = !is_down;
@@ -381,11 +361,10 @@ void cache_far_tell(struct cache_far *f)
         if (is_down)
             log_at_detail(LVL_WARNING, NULL,
                 "Nothing is taken from it or kept in it; it is tried again by and by.",
-                "query cache: the memcached server %s:%d does not answer", f->spec->server[i].host,
-                f->spec->server[i].port);
+                "query cache: the memcached server %s:%d does not answer", s->host, s->port);
         else
-            log_at(LVL_LOG, "query cache: the memcached server %s:%d answers again",
-                f->spec->server[i].host, f->spec->server[i].port);
+            log_at(
+                LVL_LOG, "query cache: the memcached server %s:%d answers again", s->host, s->port);
     }
 }
 

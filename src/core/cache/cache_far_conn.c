@@ -44,11 +44,11 @@ static int add_servers(memcached_st *mc, const struct far_spec *spec)
 {
     unsigned i;
 
-    for (i = 0; i < spec->nservers; i++) {
-        memcached_return_t rc =
-            spec->server[i].port == 0
-                ? memcached_server_add_unix_socket(mc, spec->server[i].host)
-                : memcached_server_add(mc, spec->server[i].host, (in_port_t)spec->server[i].port);
+    for (i = 0; i < spec->state->nservers; i++) {
+        const struct cache_far_server *s = &spec->state->server[i];
+        memcached_return_t rc = s->port == 0
+                                    ? memcached_server_add_unix_socket(mc, s->host)
+                                    : memcached_server_add(mc, s->host, (in_port_t)s->port);
 
         if (rc != MEMCACHED_SUCCESS)
             return -1;
@@ -82,12 +82,8 @@ static int set_up(memcached_st *mc, const struct far_spec *spec)
 
 void far_spec_release(struct far_spec *spec)
 {
-    unsigned i;
-
     if (spec == NULL || atomic_fetch_sub(&spec->refs, 1) != 1)
         return;
-    for (i = 0; i < spec->nservers; i++)
-        mem_free(spec->server[i].host);
     mem_free(spec->user);
     mem_free(spec->password);
     mem_free(spec);
@@ -135,9 +131,20 @@ static void answered(struct far_conn *c, unsigned server)
         atomic_store(&c->spec->state->server[server].backoff_s, 0);
 }
 
-static void failed(struct far_conn *c, unsigned server)
+static struct cache_far_server *server_of(const struct far_conn *c, unsigned server)
 {
-    struct cache_far_server *s = &c->spec->state->server[server];
+    return &c->spec->state->server[server];
+}
+
+static void count(_Atomic uint64_t *counter)
+{
+    atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
+}
+
+static void failed(struct far_conn *c, unsigned server, int64_t begun_us)
+{
+    struct cache_far_server *s = server_of(c, server);
+    bool is_late = clock_mono_us() - begun_us >= c->spec->timeout_ms * CLOCK_US_PER_MS;
     uint32_t wait_s = atomic_load(&s->backoff_s) * 2;
 
     if (wait_s < MIN_BACKOFF_S)
@@ -145,7 +152,8 @@ static void failed(struct far_conn *c, unsigned server)
     if (wait_s > MAX_BACKOFF_S)
         wait_s = MAX_BACKOFF_S;
     atomic_store(&s->backoff_s, wait_s);
-    atomic_fetch_add(&s->failures, 1);
+    atomic_store(&s->failed_at_us, clock_wall_us());
+    count(is_late ? &s->timeouts : &s->errors);
     atomic_store(&s->down_until_us, clock_mono_us() + wait_s * CLOCK_US_PER_S);
     /* What is left on the wire of this one belongs to nobody any more. */
     memcached_quit(c->mc);
@@ -164,7 +172,7 @@ static void name_set(struct far_conn *c, struct far_name *name, int len)
 {
     name->len = (size_t)len;
     name->server = memcached_generate_hash(c->mc, name->text, name->len);
-    if (name->server >= c->spec->nservers)
+    if (name->server >= c->spec->state->nservers)
         name->server = 0;
 }
 
@@ -262,7 +270,7 @@ static int ask(struct far_conn *c, struct question *q, unsigned server)
         return -1;
     if (fetch(c, q, server, keys, lens, n) == -1 &&
         (!may_try_again(c, begun_us) || fetch(c, q, server, keys, lens, n) == -1)) {
-        failed(c, server);
+        failed(c, server, begun_us);
         return -1;
     }
     answered(c, server);
@@ -281,6 +289,7 @@ static int new_generation(uint64_t *gen)
 /* A generation that is not there begins anywhere but where it was. */
 static int begin_generation(struct far_conn *c, const struct far_name *name, uint64_t *gen)
 {
+    int64_t begun_us = clock_mono_us();
     char text[24];
     memcached_return_t rc;
     uint32_t flags;
@@ -294,7 +303,7 @@ static int begin_generation(struct far_conn *c, const struct far_name *name, uin
     if (rc == MEMCACHED_SUCCESS)
         return 0;
     if (rc != MEMCACHED_NOTSTORED && rc != MEMCACHED_DATA_EXISTS) {
-        failed(c, name->server);
+        failed(c, name->server, begun_us);
         return -1;
     }
     there = memcached_get(c->mc, name->text, name->len, &len, &flags, &rc);
@@ -348,6 +357,11 @@ static enum cache_far_found settle(
     return CACHE_FAR_HIT;
 }
 
+static void count_found(struct cache_far_server *s, enum cache_far_found found)
+{
+    count(found == CACHE_FAR_HIT ? &s->hits : &s->misses);
+}
+
 enum cache_far_found far_conn_get(struct far_conn *c, const struct cache_key *key,
     struct cache_far_deps *deps, struct buf *out, uint32_t *took_us)
 {
@@ -363,11 +377,13 @@ enum cache_far_found far_conn_get(struct far_conn *c, const struct cache_key *ke
     name_of_cell(c, deps->watched, &q->name[deps->ncells + 1]);
     name_of_key(c, key, &q->name[deps->ncells + 2]);
     q->n = deps->ncells + 3;
-    for (i = 0; i < c->spec->nservers && found == CACHE_FAR_MISS; i++)
+    for (i = 0; i < c->spec->state->nservers && found == CACHE_FAR_MISS; i++)
         if (ask(c, q, i) == -1)
             found = CACHE_FAR_DEAD;
     if (found == CACHE_FAR_MISS)
         found = settle(c, q, out, took_us);
+    if (found != CACHE_FAR_DEAD)
+        count_found(server_of(c, q->name[q->n - 1].server), found);
     buf_free(&q->value);
     mem_free(q);
     return found;
@@ -377,6 +393,7 @@ void far_conn_set(struct far_conn *c, const struct cache_key *key,
     const struct cache_far_deps *deps, struct slice result, int64_t expire_s, uint32_t took_us)
 {
     struct far_head head = {MAGIC, (uint32_t)key->bytes.n, took_us, deps->ncells + 1};
+    int64_t begun_us = clock_mono_us();
     struct buf b = {0};
     struct far_name name;
     memcached_return_t rc;
@@ -393,7 +410,9 @@ void far_conn_set(struct far_conn *c, const struct cache_key *key,
     rc = memcached_set(c->mc, name.text, name.len, b.data, b.len, (time_t)expire, 0);
     if (rc != MEMCACHED_SUCCESS && rc != MEMCACHED_E2BIG && rc != MEMCACHED_SERVER_ERROR &&
         rc != MEMCACHED_SERVER_MEMORY_ALLOCATION_FAILURE)
-        failed(c, name.server);
+        failed(c, name.server, begun_us);
+    else if (rc == MEMCACHED_SUCCESS)
+        count(&server_of(c, name.server)->kept);
     buf_free(&b);
 }
 
@@ -414,10 +433,11 @@ static bool set_one(struct far_conn *c, const struct far_name *name, uint64_t ge
         return false;
     if (!set_generation(c, name, gen, for_s) &&
         (!may_try_again(c, begun_us) || !set_generation(c, name, gen, for_s))) {
-        failed(c, name->server);
+        failed(c, name->server, begun_us);
         return false;
     }
     answered(c, name->server);
+    count(&server_of(c, name->server)->told);
     return true;
 }
 

@@ -8,18 +8,13 @@
 
 #include "cache_int.h"
 
-/* Where the servers are; made once, shared by the threads, never changed. */
+/* How the servers are talked to; made once, shared by the threads, never changed. */
 struct far_spec {
     _Atomic uint32_t refs;
-    unsigned nservers;
-    struct {
-        char *host; /* or the path of a socket */
-        int port;   /* 0: a socket */
-    } server[CACHE_FAR_SERVERS];
     int64_t timeout_ms;
     char *user;
     char *password;
-    struct cache_far_state *state; /* in shared memory */
+    struct cache_far_state *state; /* in shared memory: where they are, and how they do */
 };
 
 /* Frees it when nobody uses it any more. */

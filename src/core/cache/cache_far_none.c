@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL
  * cache_far_none.c: in place of cache_far_conn.c where libmemcached is missing: nothing can be
- * opened, so nothing else is ever called. Runs in: workers. */
+ * opened, so nothing else is ever called. A file that asks for it is refused before that
+ * (conf_check.c). Runs in: workers. */
 #include "config.h"
 
 #include "base/assert.h"
@@ -16,10 +17,6 @@ struct far_conn *far_conn_new(struct far_spec *spec, struct err *err)
 
 void far_spec_release(struct far_spec *spec)
 {
-    unsigned i;
-
-    for (i = 0; i < spec->nservers; i++)
-        mem_free(spec->server[i].host);
     mem_free(spec->user);
     mem_free(spec->password);
     mem_free(spec);

@@ -141,22 +141,31 @@ struct cache_shape {
     size_t bytes;
 };
 
-/* Servers of memcached that may be listed. */
-#define CACHE_FAR_SERVERS 16
-
-/* What all processes know of one that does not answer. */
+/* What all processes know of one. Its place is written before the forks. */
 struct cache_far_server {
+    char host[CACHE_FAR_HOST]; /* or the path of a socket */
+    int port;                  /* 0: a socket */
     _Atomic int64_t down_until_us;
-    _Atomic uint32_t backoff_s;
-    _Atomic uint64_t failures;
-    _Atomic bool is_told; /* the log has been, that it does not answer */
+    _Atomic uint32_t backoff_s;   /* 0: it answers */
+    _Atomic bool is_told;         /* the log has been, that it does not answer */
+    _Atomic int64_t failed_at_us; /* the last time, wall clock */
+    _Atomic uint64_t hits;
+    _Atomic uint64_t misses;
+    _Atomic uint64_t kept;
+    _Atomic uint64_t told; /* generations */
+    _Atomic uint64_t timeouts;
+    _Atomic uint64_t errors;
 };
 
 struct cache_far_state {
+    unsigned nservers;
     _Atomic bool is_used;
     _Atomic uint64_t failures; /* words about writes that did not reach a server */
     struct cache_far_server server[CACHE_FAR_SERVERS];
 };
+
+/* Where the servers of memqcache_memcached_host are. */
+void cache_far_list(const struct conf *conf, struct cache_far_state *out);
 
 struct cache_region {
     struct cache_shape shape;

@@ -169,12 +169,15 @@ void cache_plan_shm(const struct conf *conf, int nprocs, struct shm_plan *plan)
 
 void cache_init_shm(const struct conf *conf, int nprocs, struct shm *shm)
 {
+    struct cache_region *region = shm_get(shm, SHM_CACHE);
     struct cache_shape shape;
 
-    if (shm_get(shm, SHM_CACHE) == NULL)
+    if (region == NULL)
         return;
     shape = shape_for(conf, nprocs);
-    cache_region_init(shm_get(shm, SHM_CACHE), &shape, clock_wall_us());
+    cache_region_init(region, &shape, clock_wall_us());
+    if (conf->memqcache_method == CONF_CACHE_MEMCACHED)
+        cache_far_list(conf, &region->far);
 }
 
 struct cache *cache_open(const struct shm *shm, int proc)

@@ -265,9 +265,35 @@ void cache_totals(struct cache *c, struct cache_totals *out)
     for (i = 0; i < CACHE_FAR_SERVERS; i++) {
         struct cache_far_server *s = &c->region->far.server[i];
 
-        out->far_failures += get(&s->failures);
+        out->far_failures += get(&s->timeouts) + get(&s->errors);
         out->far_down += atomic_load_explicit(&s->backoff_s, memory_order_relaxed) != 0;
     }
+}
+
+bool cache_far_row(struct cache *c, unsigned i, struct cache_far_row *out)
+{
+    const struct cache_far_state *far = &c->region->far;
+    const struct cache_far_server *s;
+    int64_t left_us;
+
+    if (i >= far->nservers)
+        return false;
+    s = &far->server[i];
+    memset(out, 0, sizeof *out);
+    memcpy(out->host, s->host, sizeof out->host);
+    out->port = s->port;
+    out->is_down = atomic_load_explicit(&s->backoff_s, memory_order_relaxed) != 0;
+    left_us = atomic_load_explicit(&s->down_until_us, memory_order_relaxed) - clock_mono_us();
+    if (out->is_down)
+        out->retry_at_us = clock_wall_us() + left_us;
+    out->failed_at_us = atomic_load_explicit(&s->failed_at_us, memory_order_relaxed);
+    out->hits = get(&s->hits);
+    out->misses = get(&s->misses);
+    out->kept = get(&s->kept);
+    out->told = get(&s->told);
+    out->timeouts = get(&s->timeouts);
+    out->errors = get(&s->errors);
+    return true;
 }
 
 static void add_counts(const struct table_counts *t, struct cache_table_row *out)

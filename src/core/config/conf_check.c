@@ -228,6 +228,12 @@ static void conf_check_cache(struct conf_load *load, const struct conf *c)
         CONF_COMPLAIN_AT(load, CONF_ERROR, "memqcache_memcached_host",
             "Name a host, or several, separated by commas.",
             "memqcache_method = memcached, and memqcache_memcached_host names no server");
+    /* Without it other pgpools would not hear of what is written through this one. */
+    if (c->memory_cache_enabled && c->memqcache_method == CONF_CACHE_MEMCACHED &&
+        !conf_build_has_memcached())
+        CONF_COMPLAIN_AT(load, CONF_ERROR, "memqcache_method",
+            "Use shmem, or a build with libmemcached (pgpool -v tells what a build has not).",
+            "this build of pgpool has no libmemcached");
 }
 
 /* What TLS towards one server needs. */

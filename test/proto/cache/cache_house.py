@@ -38,8 +38,9 @@ def is_kept(pg, w: Wire, sql: str, change: str, values=None, **kwargs) -> bool:
 
 
 def when_on(pool, database: str = "postgres") -> None:
-    """Waits until results of the database may be kept: the invalidator has to have looked at it."""
+    """Waits until results of the database may be kept: the invalidator has to have looked at it, and the monitor at the servers: which they are is part of keys."""
     with login(pool, database=database) as w:
+        wait_for("the servers are known", lambda: all(row[4] == b"up" for row in w.rows("show pool_nodes") if row[3] == b"up"), 20)
         w.rows("select count(*) from pg_class where false")
         wait_for("the cache of the database is on", lambda: [
             row for row in w.rows("show pool_cache_streams")

@@ -199,6 +199,38 @@ def test_wrong_host(made, start):
         assert hits(w) == 0
 
 
+def of_servers(w):
+    """By port, what SHOW POOL_CACHE_SERVERS says."""
+    return {int(row[1]): [v.decode() if v is not None else "" for v in row] for row in w.rows("show pool_cache_servers")}
+
+
+def asked_for_many(w):
+    for n in range(20):  # some belong to the one, some to the other
+        ask(w, f"select b from far where a = {n}")
+    return of_servers(w)
+
+
+def test_show_tells_of_the_servers(start, servers):
+    one = start()
+    with login(one) as a:
+        assert {port: row[2:4] for port, row in of_servers(a).items()} == {s.port: ["up", ""] for s in servers}
+        for n in (1, 2):
+            wait_for("it is kept", lambda: ask(a, f"select b from far where a = {n}") and hits(a) >= n)  # noqa: B023
+        rows = of_servers(a)
+        assert sum(int(row[4]) for row in rows.values()) == hits(a)
+        assert sum(int(row[5]) for row in rows.values()) >= 2 and sum(int(row[6]) for row in rows.values()) >= 2
+        run(a, "update far set b = 9 where a = 1")
+        wait_for("it is told", lambda: sum(int(row[7]) for row in of_servers(a).values()) > 0)
+        assert all(row[8:] == ["0", "0", ""] for row in of_servers(a).values())
+        for fail, heal, server, column in (("freeze", "thaw", servers[0], 8), ("stop", "start", servers[1], 9)):
+            getattr(server, fail)()
+            wait_for("it is seen to be down", lambda: asked_for_many(a)[server.port][2] == "down")  # noqa: B023
+            row = of_servers(a)[server.port]
+            assert int(row[column]) > 0 and row[3] != "" and row[10] != ""
+            getattr(server, heal)()
+            wait_for("it is up again", lambda: asked_for_many(a)[server.port][2:4] == ["up", ""], 30)  # noqa: B023
+
+
 def test_who_goes_in_mid_commit(start):
     one, other = (start() for _ in range(2))
     with login(other) as b:

@@ -125,6 +125,7 @@ int main(int argc, char **argv)
 
         cache_region_init(at, &shape, 1);
         g.cache = cache_region_open(at, 0);
+        cache_far_list(&conf, &g.cache->region->far);
         g.far = cache_far_open(g.cache, &conf, g.jobs, &g.loop, &err);
         if (g.far == NULL) {
             fprintf(stderr, "%s\n", err.msg);
