@@ -83,18 +83,6 @@ static const struct sql_table *target_at(const struct repl_work *w, uint32_t i)
     return NULL;
 }
 
-/* The comma at or behind `i`, or `end`. */
-static uint32_t item_end(const struct repl_work *w, uint32_t i, uint32_t end)
-{
-    while (i < end && !repl_is_sign(w, i, ',')) {
-        if (repl_is_sign(w, i, '(') || repl_is_sign(w, i, '['))
-            i = repl_skip_parens(w, i);
-        else
-            i++;
-    }
-    return i < end ? i : end;
-}
-
 static const struct repl_column *column_named(const struct target *t, uint32_t i)
 {
     for (uint32_t k = 0; k < t->table->ncolumns; k++) {
@@ -121,7 +109,7 @@ static void read_columns(struct target *t, uint32_t i)
         w->failed = true;
         return;
     }
-    for (uint32_t k = i + 1; k < t->list_end; k = item_end(w, k, t->list_end) + 1) {
+    for (uint32_t k = i + 1; k < t->list_end; k = repl_item_end(w, k, t->list_end) + 1) {
         const struct repl_column *c = column_named(t, k);
 
         cols[n++] = c == NULL ? UINT32_MAX : (uint32_t)(c - t->table->columns);
@@ -242,7 +230,7 @@ static uint32_t count_items(const struct repl_work *w, uint32_t i, uint32_t end)
     uint32_t n = 0;
 
     for (; i < end; n++)
-        i = item_end(w, i, end) + 1;
+        i = repl_item_end(w, i, end) + 1;
     return n;
 }
 
@@ -265,8 +253,8 @@ static uint32_t values_rows(struct target *t, uint32_t i, struct spans *spans)
 
         end = repl_skip_parens(w, i) - 1;
         add_span(w, spans, i, end + 1);
-        for (uint32_t at = i + 1; at < end; at = item_end(w, at, end) + 1)
-            one_value(t, at, item_end(w, at, end), column_of(t, k++), true);
+        for (uint32_t at = i + 1; at < end; at = repl_item_end(w, at, end) + 1)
+            one_value(t, at, repl_item_end(w, at, end), column_of(t, k++), true);
         put_fill(t, fill, nfill, true, &out);
         if (out.len > 0)
             repl_splice(w, w->tok[end].offset, 0, "%.*s", (int)out.len, out.data);
@@ -444,9 +432,9 @@ static void assign_row(struct target *t, uint32_t i, uint32_t eq, uint32_t end)
     if (!repl_is_sign(w, at, '('))
         return;
     end = repl_skip_parens(w, at) - 1;
-    for (at++; at < end && name < names_end; at = item_end(w, at, end) + 1) {
-        one_value(t, at, item_end(w, at, end), column_named(t, name), false);
-        name = item_end(w, name, names_end) + 1;
+    for (at++; at < end && name < names_end; at = repl_item_end(w, at, end) + 1) {
+        one_value(t, at, repl_item_end(w, at, end), column_named(t, name), false);
+        name = repl_item_end(w, name, names_end) + 1;
     }
 }
 
@@ -456,7 +444,7 @@ static void assignments(struct target *t, uint32_t i, uint32_t end)
     struct repl_work *w = t->w;
 
     while (i < end) {
-        uint32_t next = item_end(w, i, end);
+        uint32_t next = repl_item_end(w, i, end);
         uint32_t eq = repl_is_sign(w, i, '(') ? repl_skip_parens(w, i) : i + 1;
 
         while (eq < next && !repl_is_sign(w, eq, '='))

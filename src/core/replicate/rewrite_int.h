@@ -31,6 +31,8 @@ bool repl_is_sign(const struct repl_work *w, uint32_t i, char sign);
 bool repl_is_name(const struct repl_work *w, uint32_t i);
 /* The token behind the one that closes the parenthesis at `i`. */
 uint32_t repl_skip_parens(const struct repl_work *w, uint32_t i);
+/* The comma of a list at or behind `i` that stands in no parentheses, or `end`. */
+uint32_t repl_item_end(const struct repl_work *w, uint32_t i, uint32_t end);
 /* The first token at or behind `offset`. */
 uint32_t repl_token_at(const struct repl_work *w, uint32_t offset);
 /* Whether a name as written is the column. */

@@ -28,18 +28,6 @@ bool repl_imports_lobj(const struct sql_stmt *stmt)
     return false;
 }
 
-/* The token behind the first argument, which begins at `i`. */
-static uint32_t arg_end(const struct repl_work *w, uint32_t i, uint32_t end)
-{
-    while (i < end && !repl_is_sign(w, i, ',')) {
-        if (repl_is_sign(w, i, '(') || repl_is_sign(w, i, '['))
-            i = repl_skip_parens(w, i);
-        else
-            i++;
-    }
-    return i < end ? i : end;
-}
-
 static bool is_zero(struct slice tok)
 {
     return slice_eq_str(tok, "0") || slice_eq_str(tok, "'0'");
@@ -50,7 +38,7 @@ static void first_arg(struct repl_work *w, const struct sql_func *f)
 {
     uint32_t open = repl_token_at(w, f->offset + f->len);
     uint32_t close = repl_token_at(w, f->offset + f->call_len) - 1;
-    uint32_t end = arg_end(w, open + 1, close);
+    uint32_t end = repl_item_end(w, open + 1, close);
     const struct sql_token *first = &w->tok[open + 1];
     const struct sql_token *last = &w->tok[end - 1];
 

@@ -45,6 +45,17 @@ uint32_t repl_skip_parens(const struct repl_work *w, uint32_t i)
     return w->to;
 }
 
+uint32_t repl_item_end(const struct repl_work *w, uint32_t i, uint32_t end)
+{
+    while (i < end && !repl_is_sign(w, i, ',')) {
+        if (repl_is_sign(w, i, '(') || repl_is_sign(w, i, '['))
+            i = repl_skip_parens(w, i);
+        else
+            i++;
+    }
+    return i < end ? i : end;
+}
+
 uint32_t repl_token_at(const struct repl_work *w, uint32_t offset)
 {
     uint32_t lo = w->from;
