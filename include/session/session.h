@@ -69,6 +69,7 @@ struct sessions {
     const _Atomic uint32_t *has_orders;   /* 0: operators want nothing of clients; orders_mark */
     struct session_writes writes;
     const struct client_events *events;
+    const struct client_kinds *kinds;
     const struct console_ops *console;  /* the virtual database; NULL: there is none */
     const struct native_ops *native;    /* sessions that write to all nodes; NULL: none does */
     struct native_decisions *decisions; /* what those commit in two phases; NULL: nothing yet */
@@ -180,8 +181,7 @@ void sessions_give_watch(struct sessions *ss, void (*on_look)(struct sessions *s
 void sessions_give(struct sessions *ss, int ordinal, uint32_t nclients, bool is_busy);
 /* Clients that have done something since. */
 uint32_t sessions_count_active(const struct sessions *ss, int64_t since_us);
-/* Clients of worker `ordinal`, and of all workers. */
-int session_count_of(const struct shm *shm, int ordinal);
+/* Clients of all workers. */
 int session_count_all(const struct shm *shm);
 /* Has what the client runs cancelled, as a cancel request with its key would. For processes that
  * are no workers. 0, or -1 with *err: 42704 there is no such client, 53000 its worker has no room.

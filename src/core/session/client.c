@@ -195,13 +195,14 @@ HOT static void client_on_readable(struct stream *s)
 static void client_on_drained(struct stream *s)
 {
     struct client *c = client_of_stream(s);
+    struct link *kept = c->kind->kept(c);
 
     if (c->phase == CL_CLOSING)
         client_finish_closing(c);
     else if (c->target != NULL)
         link_resume(c->target);
-    else if (c->share != NULL && c->share->kept != NULL && c->share->turn == NULL)
-        link_resume(c->share->kept);
+    else if (c->link == NULL && kept != NULL)
+        link_resume(kept);
 }
 
 static const struct stream_ops client_stream_ops = {.on_readable = client_on_readable,
@@ -242,21 +243,7 @@ static void client_on_timer(struct timer *t)
 
 void client_do_drop_link(struct client *c, bool boundary)
 {
-    struct link *link = c->link;
-
-    if (client_native(c) != NULL)
-        c->ss->native->free(c);
-    link = c->link;
-    if (c->share != NULL) {
-        balance_free(c);
-        share_drop_link(c, boundary);
-        return;
-    }
-    c->link = NULL;
-    c->target = NULL;
-    if (link == NULL)
-        return;
-    (c->leaves_traces || c->patch != NULL ? link_release : link_release_untouched)(link, boundary);
+    c->kind->drop_link(c, boundary);
 }
 
 void client_do_leave(struct client *c)
@@ -273,14 +260,15 @@ void client_do_leave(struct client *c)
 
 void client_do_end(struct client *c, const struct err *err)
 {
+    const struct link *kept = c->kind->kept(c);
     struct buf out = {0};
     bool in_message;
 
     if (c->phase == CL_CLOSING || c->phase == CL_CLOSED)
         return;
     /* Behind a part of a server's message our text would be taken for the rest of it. */
-    in_message = c->target != NULL && c->target->body_left > 0 && !c->target->swallow_body;
-    in_message = in_message || (c->share != NULL && share_kept_is_speaking(c));
+    in_message = (c->target != NULL && c->target->body_left > 0 && !c->target->swallow_body) ||
+                 (kept != NULL && kept->body_left > 0);
     if (c->login != NULL)
         pool_request_cancel(&c->login->req);
     client_auth_close(client_auth_of(c));
@@ -305,6 +293,7 @@ struct client *client_new(struct sessions *ss, int fd, bool is_unix)
     c->magic = CLIENT_MAGIC;
     c->phase = CL_STARTUP;
     c->is_unix = is_unix;
+    c->kind = &ss->kinds->relayed; /* until more is known */
     c->ss = ss;
     list_push_back(&ss->clients, &c->node);
     ss->nclients++;

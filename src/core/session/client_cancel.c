@@ -109,7 +109,7 @@ static bool cancel_wait(struct client *c)
 {
     struct share *s = c->share;
 
-    if (s == NULL || c->phase != CL_ACTIVE)
+    if (c->phase != CL_ACTIVE)
         return false;
     if (s->phase == SHARE_WAITING || s->phase == SHARE_OPENING) {
         share_drop_loan(c, true);
@@ -131,11 +131,19 @@ static bool cancel_question(struct client *c, int fd)
     struct link *link = c->target;
 
     if (link == NULL || !c->is_parked || !expect_exchange_is_ours(&link->expect) ||
-        !((c->share != NULL && c->share->phase == SHARE_LOOKING) ||
+        !(c->share->phase == SHARE_LOOKING ||
             (c->balance != NULL && c->balance->asking != ASKING_NONE)))
         return false;
     link->cancel_due = true;
     link_cancel(link, fd);
+    return true;
+}
+
+bool client_cancel_sharing(struct client *c, int fd)
+{
+    if (!cancel_wait(c))
+        return cancel_question(c, fd);
+    close_canceller(fd);
     return true;
 }
 
@@ -207,12 +215,6 @@ static bool is_about_to_run(const struct client *c)
            (c->is_parked || recv(stream_fd(&c->stream), &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0);
 }
 
-/* What puts a link right behind an exchange that the client has the answer to. */
-static bool is_done_for_client(const struct client *c)
-{
-    return c->share != NULL && c->share->phase == SHARE_REPAIRING && !c->share->owes_ready;
-}
-
 static void cancel_deliver(struct sessions *ss, const struct cancel_mail *m, int fd)
 {
     struct client *c = cancel_find_client(ss, m);
@@ -221,13 +223,14 @@ static void cancel_deliver(struct sessions *ss, const struct cancel_mail *m, int
         cancel_later(ss, m, fd); /* it has left since */
         return;
     }
-    if (client_orders_cancel(c) || cancel_wait(c)) {
+    if (client_orders_cancel(c)) {
         close_canceller(fd);
         return;
     }
-    if (cancel_question(c, fd) || (client_native(c) != NULL && c->ss->native->cancel(c, fd)))
+    if (c->kind->cancel(c, fd))
         return;
-    if (c->target != NULL && !expect_is_quiet(&c->target->expect) && !is_done_for_client(c))
+    if (c->target != NULL && !expect_is_quiet(&c->target->expect) &&
+        c->kind->pace(c) != PACE_REPAIRS)
         link_cancel_owner(c->target, fd);
     else if (is_about_to_run(c))
         cancel_later(ss, m, fd);

@@ -15,9 +15,6 @@
 #include "wire/writer.h"
 
 #include "client_orders_int.h"
-#include "console_int.h"
-#include "native_int.h"
-#include "share_cache_int.h"
 #include "share_int.h"
 #include "client_events_int.h"
 
@@ -37,11 +34,9 @@ enum feed_step feed_bad(struct client *c, struct feed_run *run, char type)
 /* The same for what cannot be a message at all. */
 static enum feed_step feed_bad_length(struct client *c)
 {
-    bool attached = c->share == NULL || c->share->phase == SHARE_ATTACHED;
+    enum client_pace pace = c->kind->pace(c);
 
-    if (c->target == NULL || !attached
-            ? c->share != NULL && share_is_busy(c)
-            : !expect_is_quiet(&c->target->expect) && !c->target->expect.skipping)
+    if (pace != PACE_REST && pace != PACE_SKIPS)
         return FEED_PARK;
     client_end_text(c, "08P01", "invalid message length");
     return FEED_STOP;
@@ -111,9 +106,10 @@ static bool feed_skips(const struct client *c, char type)
     return c->local_error && strchr("QPBDECHF", type) != NULL;
 }
 
-static enum feed_step feed_message(
-    struct client *c, struct feed_run *run, char type, struct slice msg, bool is_whole)
+enum feed_step client_message(struct client *c, struct feed_run *run, char type, struct slice msg,
+    bool is_whole, const char *end)
 {
+    (void)end;
     if (feed_skips(c, type))
         return FEED_SKIP;
     switch (type) {
@@ -145,17 +141,6 @@ static enum feed_step feed_message(
     default:
         return feed_bad(c, run, type);
     }
-}
-
-/* Which messages have to be complete before they can be judged. Others may go in parts. */
-static bool feed_wants_whole(const struct client *c, char type, size_t bytes)
-{
-    if (bytes > CLIENT_COLLECT_MAX)
-        return false;
-    if (c->share != NULL)
-        return type != FE_COPY_DATA && type != FE_BIND && type != FE_FUNCTION_CALL;
-    return type == FE_QUERY || type == FE_PARSE || type == FE_SYNC || type == FE_FLUSH ||
-           (client_local(c) != NULL && type != FE_COPY_DATA);
 }
 
 static void feed_park(struct client *c, const char *p, const char *end)
@@ -205,55 +190,115 @@ HOT static const char *feed_after(
     return NULL;
 }
 
+/* What cannot be judged now: it is kept, or ends the session. */
+static bool feed_stays(
+    struct client *c, struct feed_run *run, const char *p, const char *end, bool is_whole)
+{
+    char type = p[0];
+
+    if (type == FE_TERMINATE) {
+        if (c->trace.client)
+            client_trace_message(c, type, slice_of("", 0));
+        feed_flush(c, run);
+        client_say_goodbye(c);
+        return true;
+    }
+    if (client_waits_for_answer(c, type)) {
+        feed_flush(c, run);
+        feed_park(c, p, end);
+        return true;
+    }
+    if (is_whole || message_bytes(p) > CLIENT_COLLECT_MAX || !c->kind->wants_whole(c, type))
+        return false;
+    feed_flush(c, run);
+    buf_put(&c->carry, p, (size_t)(end - p));
+    return true;
+}
+
 /* One message at `p`. Returns where to go on, or NULL: the rest was kept, or the client has gone.
  */
 static const char *feed_one(struct client *c, struct feed_run *run, const char *p, const char *end)
 {
     size_t bytes = message_bytes(p);
-    char type = p[0];
     size_t have = (size_t)(end - p);
-    const char *whole;
+    bool is_whole = have >= bytes;
     enum feed_step step;
-    bool is_whole;
 
     if (!message_may_be(bytes)) {
         feed_flush(c, run); /* the end of a message, perhaps, for which the server waits */
         return feed_after(c, run, feed_bad_length(c), p, end);
     }
-    if (type == FE_TERMINATE && c->trace.client)
-        client_trace_message(c, type, slice_of("", 0));
-    if (type == FE_TERMINATE) {
-        feed_flush(c, run);
-        client_say_goodbye(c);
+    if (feed_stays(c, run, p, end, is_whole))
         return NULL;
-    }
-    if (client_waits_for_answer(c, type)) {
-        feed_flush(c, run);
-        feed_park(c, p, end);
-        return NULL;
-    }
-    is_whole = have >= bytes;
-    if (!is_whole && feed_wants_whole(c, type, bytes)) {
-        feed_flush(c, run);
-        buf_put(&c->carry, p, have);
-        return NULL;
-    }
     if (have > bytes)
         have = bytes;
-    if (c->share != NULL && c->share->turn == NULL && (type == FE_PARSE || type == FE_BIND)) {
-        step = share_quick_batch(c, run, p, end, &whole);
-        if (step == FEED_PASS)
-            return whole;
-        if (step != FEED_AGAIN)
-            return feed_after(c, run, step, p, end);
-    }
-    step = c->share != NULL ? share_message(c, run, type, slice_of(p, have), is_whole, end)
-                            : feed_message(c, run, type, slice_of(p, have), is_whole);
-    if (type == FE_FLUSH && step == FEED_PASS)
+    step = c->kind->message(c, run, p[0], slice_of(p, have), is_whole, end);
+    if (step == FEED_TAKEN)
+        return run->taken;
+    if (p[0] == FE_FLUSH && step == FEED_PASS)
         c->target->flushed_to = (uint16_t)expect_next_serial(&c->target->expect);
     if (c->trace.client && step != FEED_PARK && step != FEED_CARRY && step != FEED_STOP)
-        client_trace_message(c, type, slice_of(p + PROTO_HEADER_BYTES, have - PROTO_HEADER_BYTES));
+        client_trace_message(c, p[0], slice_of(p + PROTO_HEADER_BYTES, have - PROTO_HEADER_BYTES));
     return feed_after(c, run, step, p, end);
+}
+
+/* What is still to come of a message that goes in parts, or to nobody. */
+static const char *feed_rest(struct client *c, struct feed_run *run, const char *p, const char *end)
+{
+    uint32_t *left = c->body_skip > 0 ? &c->body_skip : &c->body_left;
+    size_t take = (size_t)(end - p) < *left ? (size_t)(end - p) : *left;
+
+    *left -= (uint32_t)take;
+    if (left == &c->body_skip)
+        return p + take;
+    if (run->start == run->end)
+        run->start = p;
+    run->end = p + take;
+    if (c->body_left == 0 && c->target != NULL && expect_may_ask(&c->target->expect)) {
+        feed_flush(c, run);
+        client_on_doubt(c, c->target);
+    }
+    return p + take;
+}
+
+HOT static void feed_messages(
+    struct client *c, struct feed_run *run, const char *p, const char *end)
+{
+    while (p != NULL && p < end && c->phase == CL_ACTIVE) {
+        if (c->body_skip > 0 || c->body_left > 0) {
+            p = feed_rest(c, run, p, end);
+        } else if (end - p < PROTO_HEADER_BYTES) {
+            buf_put(&c->carry, p, (size_t)(end - p));
+            break;
+        } else {
+            p = feed_one(c, run, p, end);
+        }
+    }
+    if (c->phase == CL_ACTIVE)
+        feed_flush(c, run);
+    buf_free(&run->out);
+    c->kind->fed(c);
+}
+
+HOT void client_feed_messages(struct client *c, const char *p, const char *end)
+{
+    struct feed_run run = {.start = p, .end = p};
+
+    feed_messages(c, &run, p, end);
+}
+
+HOT void client_feed_relayed(struct client *c, const char *p, const char *end)
+{
+    struct feed_run run = {.start = p, .end = p};
+
+    if (feed_is_own(c)) {
+        run.end = feed_own(c, p, end);
+        if (run.end == end) {
+            feed_send(c, run.start, (size_t)(end - run.start));
+            return;
+        }
+    }
+    feed_messages(c, &run, run.end, end);
 }
 
 COLD static bool feed_is_all_told(const struct client *c)
@@ -263,66 +308,9 @@ COLD static bool feed_is_all_told(const struct client *c)
 
 HOT void client_do_feed(struct client *c, const char *p, const char *end)
 {
-    struct feed_run run = {p, p, {0}};
-    const char *next;
-    size_t take;
-
     if (c->row != NULL && c->row->tx_status == 'E')
         client_failed_note(&client_rare(c)->refused, p, feed_is_all_told(c) ? end : p);
-    if (client_console(c) != NULL) {
-        c->ss->console->feed(c, p, end);
-        return;
-    }
-    if (client_native(c) != NULL) {
-        c->ss->native->feed(c, p, end);
-        return;
-    }
-    if (feed_is_own(c)) {
-        run.end = feed_own(c, p, end);
-        p = run.end;
-        if (p == end) {
-            feed_send(c, run.start, (size_t)(end - run.start));
-            return;
-        }
-    }
-    while (p < end) {
-        if (c->body_skip > 0) {
-            take = (size_t)(end - p) < c->body_skip ? (size_t)(end - p) : c->body_skip;
-            p += take;
-            c->body_skip -= (uint32_t)take;
-            continue;
-        }
-        if (c->body_left > 0) {
-            take = (size_t)(end - p) < c->body_left ? (size_t)(end - p) : c->body_left;
-            if (run.start == run.end)
-                run.start = p;
-            p += take;
-            run.end = p;
-            c->body_left -= (uint32_t)take;
-            if (c->body_left == 0 && c->target != NULL && expect_may_ask(&c->target->expect)) {
-                feed_flush(c, &run);
-                client_on_doubt(c, c->target);
-            }
-            if (c->phase != CL_ACTIVE)
-                break;
-            continue;
-        }
-        if (end - p < PROTO_HEADER_BYTES) {
-            buf_put(&c->carry, p, (size_t)(end - p));
-            break;
-        }
-        next = feed_one(c, &run, p, end);
-        if (next == NULL || c->phase != CL_ACTIVE)
-            break;
-        p = next;
-    }
-    if (c->phase == CL_ACTIVE)
-        feed_flush(c, &run);
-    if (c->phase == CL_ACTIVE && c->share != NULL && c->share->loan.detach_due)
-        share_detach_if_due(c);
-    share_cache_after_feed(c);
-    buf_free(&run.out);
-    share_turn_end(c);
+    c->kind->feed(c, p, end);
 }
 
 void client_do_unpark(struct client *c)

@@ -137,9 +137,8 @@ struct feed_books {
 
 HOT bool feed_is_own(struct client *c)
 {
-    return c->share == NULL && client_local(c) == NULL && c->target != NULL && c->body_left == 0 &&
-           c->body_skip == 0 && !c->local_batch && !c->local_error && !client_log_statements(c) &&
-           !c->trace.client;
+    return client_local(c) == NULL && c->target != NULL && c->body_left == 0 && c->body_skip == 0 &&
+           !c->local_batch && !c->local_error && !client_log_statements(c) && !c->trace.client;
 }
 
 /* A text that is new. False: it may be for us, or the message is malformed. */

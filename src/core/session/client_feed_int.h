@@ -7,26 +7,7 @@
 #include "base/hot.h"
 #include "session_int.h"
 
-/* What one message asks for. */
-enum feed_step {
-    FEED_PASS,  /* to the server, as it is */
-    FEED_LOCAL, /* answered here: what was sent before it goes out first */
-    FEED_PUT,   /* sent in other words (feed_put); what is still to come of it follows as it is */
-    FEED_SKIP,  /* the message is not for anybody, nor what of it is still to come */
-    FEED_AGAIN, /* look at the message again: there is a link now */
-    FEED_PARK,  /* stop: go on when there is a quiet link */
-    FEED_CARRY, /* stop: more bytes are needed to judge it */
-    FEED_STOP   /* the client has left or was sent away */
-};
-
-/* Bytes that go to the server, not sent yet: `out`, then [start, end). */
-struct feed_run {
-    const char *start;
-    const char *end;
-    struct buf out;
-};
-
-/* Sends them. */
+/* Sends the bytes of a run. */
 void feed_flush(struct client *c, struct feed_run *run);
 /* These, which are in no run. */
 void feed_send(struct client *c, const char *p, size_t n);

@@ -122,31 +122,24 @@ void client_gate_open(struct client *c)
     client_auth_start(login->auth);
 }
 
-/* NegotiateProtocolVersion, when the link speaks an older minor or options are unknown. It is the
- * first thing a server says. */
-static void login_negotiate(struct client *c, uint32_t link_version, struct buf *out)
-{
-    struct client_login *login = c->login;
-
-    if (login->is_settled || (login->is_negotiated && link_version >= login->startup.version))
-        return;
-    login->is_negotiated = true;
-    if (login->startup.version > link_version)
-        login->startup.version = link_version;
-    wire_put_negotiate(out, link_version, login->unknown, login->nunknown);
-}
-
+/* NegotiateProtocolVersion, when the link speaks an older minor than it was asked for, which says
+ * nothing of the client where links are opened plainly, or options are unknown. It is the first
+ * thing a server says. */
 void client_login_negotiate(struct client *c, struct buf *out)
 {
-    struct link *link = c->link;
-    uint32_t version = c->login->startup.version;
+    struct client_login *login = c->login;
+    const struct link *link = c->link;
+    bool was_settled = login->is_settled;
 
-    if (c->share != NULL)
-        version = c->share->version;
-    else if (link != NULL && link->phase != LINK_DIALING)
-        version = link->version;
-    login_negotiate(c, version, out);
-    c->login->is_settled = true;
+    login->is_settled = true;
+    if (was_settled)
+        return;
+    if (link != NULL && link->phase != LINK_DIALING && link->version < login->startup.version)
+        login->version = login->startup.version = link->version;
+    else if (login->is_negotiated)
+        return;
+    login->is_negotiated = true;
+    wire_put_negotiate(out, login->version, login->unknown, login->nunknown);
 }
 
 /* AuthenticationOk, unless it was told already. */

@@ -71,7 +71,7 @@ int64_t client_goodbye_ms(const struct client *c)
 
 void client_say_goodbye(struct client *c)
 {
-    bool waits = c->target == NULL && ((c->share != NULL && share_is_busy(c)) || c->is_parked);
+    bool waits = c->target == NULL && (c->kind->pace(c) != PACE_REST || c->is_parked);
 
     if (!c->is_parked)
         buf_free(&c->carry);

@@ -86,15 +86,6 @@ static bool local_recognise(const struct client *c, struct slice sql, struct adm
     return true;
 }
 
-static char local_tx_status(const struct client *c)
-{
-    if (client_console(c) != NULL)
-        return client_console(c)->tx;
-    if (c->share != NULL)
-        return share_tx_status(c);
-    return c->link == NULL ? 'I' : c->link->tx_status;
-}
-
 static void local_sources(struct client *c, struct admin_sources *src)
 {
     struct sessions *ss = c->ss;
@@ -127,7 +118,7 @@ static int local_run(struct client *c, struct slice sql, struct admin_result *re
     struct admin_cmd cmd;
     int result;
 
-    if (client_console(c) == NULL && local_tx_status(c) == 'E') {
+    if (client_console(c) == NULL && c->kind->tx_status(c) == 'E') {
         admin_refuse_aborted(err, sql);
         return -1;
     }
@@ -159,16 +150,9 @@ static void local_note_error(struct client *c)
 /* A server that skips up to the next Sync owes nothing before it. */
 static bool server_comes_first(const struct client *c)
 {
-    bool skips;
-    bool waits; /* EXPLAIN does, to ask */
+    enum client_pace pace = c->kind->pace(c); /* EXPLAIN waits, to ask */
 
-    if (c->share != NULL && share_is_busy(c)) {
-        skips = c->share->phase == SHARE_ATTACHED && c->link->expect.skipping;
-        waits = c->share->phase == SHARE_WAITING;
-        if (!skips && !waits)
-            return true;
-    }
-    return c->target != c->link ||
+    return pace == PACE_RUNS || pace == PACE_REPAIRS || c->target != c->link ||
            (c->link != NULL && (c->link->expect.len > 0 || c->link->body_left > 0));
 }
 
@@ -178,8 +162,8 @@ static bool local_must_wait(struct client *c)
 {
     if (server_comes_first(c))
         return true;
-    if (c->server_batch && share_has_turn(c))
-        share_stop_keeping(c);
+    if (c->server_batch)
+        c->kind->stop_keeping(c);
     return false;
 }
 
@@ -193,32 +177,31 @@ static bool local_must_ask(struct client *c, struct slice sql)
 }
 
 /* As what the session acts; of a role that it has taken it is not known whether it is a superuser.
- */
-static struct admin_kill_caller caller_of(const struct client *c)
+ * False: nobody here knows. */
+static bool caller_of(const struct client *c, struct admin_kill_caller *caller)
 {
-    static const char *const setting[] = {"role", "session_authorization"};
-    struct admin_kill_caller caller = {.role = pool_user(c->pool),
+    struct slice role;
+
+    if (!c->kind->role(c, &role))
+        return false;
+    *caller = (struct admin_kill_caller){.role = pool_user(c->pool),
         .is_superuser = c->pool->is_superuser,
         .node = c->pool->cluster_node};
-    struct slice role;
-    unsigned i;
-
-    for (i = 2; i-- > 0;) {
-        role = varset_get(c->share->vars.client, slice_of_str(setting[i]));
-        if (role.p == NULL || slice_ieq_str(role, "none"))
-            continue;
-        caller.role = role;
-        caller.is_superuser = false;
-    }
-    return caller;
+    if (role.p == NULL || slice_ieq_str(role, "none"))
+        return true;
+    caller->role = role;
+    caller->is_superuser = false;
+    return true;
 }
 
 static enum admin_kill_verdict kill_judge(
     const struct client *c, const struct admin_kill *k, struct client_row *row, struct err *err)
 {
-    struct admin_kill_caller caller = caller_of(c);
+    struct admin_kill_caller caller;
 
     err_clear(err);
+    if (!caller_of(c, &caller))
+        return ADMIN_KILL_NOBODY;
     return admin_kill_judge(k, c->ss->env->shm, &caller, row, err);
 }
 
@@ -231,7 +214,7 @@ static int kill_run(struct client *c, const struct admin_kill *k, struct slice s
     struct client_row row;
     enum admin_kill_verdict v = kill_judge(c, k, &row, err);
 
-    if (v != ADMIN_KILL_REFUSED && local_tx_status(c) == 'E') {
+    if (v != ADMIN_KILL_REFUSED && c->kind->tx_status(c) == 'E') {
         admin_refuse_aborted(err, sql);
         v = ADMIN_KILL_REFUSED;
     }
@@ -254,7 +237,7 @@ static enum local_verdict kill_query(struct client *c, struct slice sql)
     struct buf out = {0};
     struct err err;
 
-    if (c->share == NULL || !admin_kill_read(sql, &k) || k.is_bound ||
+    if (!admin_kill_read(sql, &k) || k.is_bound ||
         kill_judge(c, &k, &row, &err) == ADMIN_KILL_NOBODY)
         return LOCAL_NO; /* the server says that it has no such process */
     if (local_must_wait(c))
@@ -265,7 +248,7 @@ static enum local_verdict kill_query(struct client *c, struct slice sql)
         buf_empty(&out);
         wire_put_err(&out, &err);
     }
-    wire_put_ready(&out, local_tx_status(c));
+    wire_put_ready(&out, c->kind->tx_status(c));
     client_note_idle(c);
     client_send(c, &out);
     return LOCAL_DONE;
@@ -298,7 +281,7 @@ enum local_verdict client_local_query(struct client *c, struct slice sql)
     } else {
         admin_encode(&res, &out);
     }
-    wire_put_ready(&out, local_tx_status(c));
+    wire_put_ready(&out, c->kind->tx_status(c));
     admin_result_fini(&res);
     client_note_idle(c);
     client_send(c, &out);
@@ -427,9 +410,10 @@ static struct local_statement *add_statement(struct client *c, struct slice name
 /* The server parses it, too: which process is meant is known with its Bind. */
 static void kill_parse(struct client *c, struct slice name, struct slice sql)
 {
+    struct admin_kill_caller caller;
     struct admin_kill k;
 
-    if (c->share == NULL || !admin_kill_is_likely(sql) || !admin_kill_read(sql, &k) ||
+    if (!admin_kill_is_likely(sql) || !admin_kill_read(sql, &k) || !caller_of(c, &caller) ||
         local_open(c)->nobjects >= LOCAL_MAX_OBJECTS)
         return;
     if (find_statement(c, name) == NULL)
@@ -640,12 +624,12 @@ static enum local_verdict local_sync(struct client *c)
     c->local_batch = false;
     c->local_error = false;
     /* A portal ends with its transaction. */
-    while (local_tx_status(c) == 'I' && client_local(c) != NULL &&
+    while (c->kind->tx_status(c) == 'I' && client_local(c) != NULL &&
            (n = list_first(&client_local(c)->portals)) != NULL)
         free_portal(client_local(c), LIST_ENTRY(n, struct local_portal, node));
     if (c->server_batch || (c->link != NULL && c->link->expect.skipping))
         return LOCAL_NO;
-    wire_put_ready(&out, local_tx_status(c));
+    wire_put_ready(&out, c->kind->tx_status(c));
     client_note_idle(c);
     client_send(c, &out);
     return LOCAL_DONE;

@@ -139,7 +139,8 @@ static void login_keep(struct client_login *login, const struct startup *st, str
     err_clear(&err);
     (void)st;
     (void)startup_decode(buf_slice(&login->packet), &again, &err);
-    login->startup.version = again.version > PROTO_3_2 ? PROTO_3_2 : again.version;
+    login->version = again.version > PROTO_3_2 ? PROTO_3_2 : again.version;
+    login->startup.version = login->version;
     login->startup.user = login_name(again.user);
     login->auth_user = login->startup.user;
     login->startup.database = login_name(again.database);
@@ -257,7 +258,7 @@ void client_do_welcome(struct client *c)
     struct slice value;
     uint32_t at = 0;
 
-    if (c->share != NULL && link != NULL && !share_login_granted(c))
+    if (link != NULL && !c->kind->granted(c))
         return; /* its start-up parameters are on their way to the link */
     if (!login_may_stay(c))
         return;
@@ -287,8 +288,8 @@ void client_do_welcome(struct client *c)
     client_login_free(c);
     client_note_idle(c);
     client_send(c, &out);
-    if (c->share != NULL && c->phase == CL_ACTIVE)
-        share_login_done(c);
+    if (c->phase == CL_ACTIVE)
+        c->kind->welcomed(c);
     client_unpark(c);
 }
 
@@ -299,7 +300,7 @@ static bool login_waits_for_look(struct client *c)
     struct sessions *ss = c->ss;
 
     (void)view_refresh(ss->env->shm, &ss->view);
-    if (!ss->view.is_looking || share_mode_of(c) != CONF_POOL_SESSION ||
+    if (!ss->view.is_looking || c->kind->pool_mode(c) != CONF_POOL_SESSION ||
         c->pool->cluster_node >= POOLS_FIRST_TARGET)
         return false;
     if (login->look_until_us == 0)
@@ -589,7 +590,7 @@ WARM static void client_on_link_tag(void *owner, struct link *link, struct slice
     struct client *c = owner;
 
     (void)link;
-    if (c->patch != NULL)
+    if (client_patch(c) != NULL)
         client_patch_on_tag(c, tag);
 }
 
@@ -616,7 +617,7 @@ HOT static void client_on_link_quiet(void *owner, struct link *link)
         login_on_patched(c);
         return;
     }
-    if (c->patch != NULL && client_patch_repair(c))
+    if (client_patch(c) != NULL && client_patch_repair(c))
         return;
     client_note_idle(c);
     c->server_batch = false;
@@ -650,7 +651,7 @@ static void client_on_link_parameter(
     struct client *c = owner;
 
     (void)link;
-    if (c->patch != NULL)
+    if (client_patch(c) != NULL)
         client_patch_on_parameter(c, name, value);
     if (slice_ieq_str(name, "application_name"))
         client_row_application(c, value);

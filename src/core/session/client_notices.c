@@ -14,6 +14,6 @@ void client_put_notices(const struct client *c, struct buf *out)
     struct slice said = pool_said(c->pool, &c->login->params);
 
     if (said.n > 0 && paramset_get(&c->login->params, slice_of_str(level)).p == NULL &&
-        (c->share == NULL || varset_get(c->share->base, slice_of_str(level)).p == NULL))
+        c->kind->setting(c, level).p == NULL)
         buf_put(out, said.p, said.n);
 }

@@ -65,7 +65,7 @@ void client_patch_start(struct client *c, const struct paramset *wants)
     struct slice has;
     uint32_t at = 0;
 
-    c->patch = p;
+    client_rare(c)->patch = p;
     while (paramset_next(wants, &at, &name, &value)) {
         has = paramset_get(&c->link->startup, name);
         if (has.p != NULL && slice_eq(has, value))
@@ -88,21 +88,22 @@ int client_patch_finish(struct client *c)
 
 void client_patch_on_parameter(struct client *c, struct slice name, struct slice value)
 {
-    struct slice base = paramset_get(&c->patch->base, name);
+    struct client_patch *p = client_patch(c);
+    struct slice base = paramset_get(&p->base, name);
 
     if (base.p != NULL && slice_eq(base, value))
-        (void)paramset_set(&c->patch->undone, name, value);
+        (void)paramset_set(&p->undone, name, value);
 }
 
 void client_patch_on_tag(struct client *c, struct slice tag)
 {
     if (slice_eq_str(tag, "RESET") || slice_eq_str(tag, "DISCARD ALL"))
-        c->patch->saw_reset = true;
+        client_patch(c)->saw_reset = true;
 }
 
 bool client_patch_repair(struct client *c)
 {
-    struct client_patch *p = c->patch;
+    struct client_patch *p = client_patch(c);
     bool repair = p->saw_reset && !paramset_is_empty(&p->undone) && c->link->tx_status != 'E';
 
     if (repair)
@@ -114,23 +115,25 @@ bool client_patch_repair(struct client *c)
 
 void client_patch_params(const struct client *c, struct paramset *params)
 {
+    const struct client_patch *p = client_patch(c);
     struct slice name;
     struct slice value;
     uint32_t at = 0;
 
-    while (c->patch != NULL && paramset_next(&c->patch->wants, &at, &name, &value))
+    while (p != NULL && paramset_next(&p->wants, &at, &name, &value))
         (void)paramset_set(params, name, value);
 }
 
 void client_patch_free(struct client *c)
 {
-    struct client_patch *p = c->patch;
+    struct client_patch *p = client_patch(c);
 
     if (p == NULL)
         return;
-    c->patch = NULL;
+    c->rare->patch = NULL;
     paramset_free(&p->wants);
     paramset_free(&p->base);
     paramset_free(&p->undone);
     mem_free(p);
+    client_rare_trim(c);
 }

@@ -67,7 +67,7 @@ void client_row_login(struct client *c)
 {
     struct client_row *row = c->row;
     struct slice app = paramset_get(client_login_parameters(c), slice_of_str("application_name"));
-    uint32_t version = c->share != NULL ? c->share->version : c->login->startup.version;
+    uint32_t version = c->login->version;
     uint8_t secret[ROWS_SECRET_BYTES];
 
     if (row == NULL)
@@ -75,15 +75,16 @@ void client_row_login(struct client *c)
     shm_write_begin(&row->seq);
     row->secret_len = (uint8_t)client_make_secret(c->ss, secret, version);
     memcpy(row->secret, secret, sizeof secret);
-    row->told_pid = c->link == NULL || share_mode_of(c) != CONF_POOL_SESSION ? share_pid_of(row->id)
-                                                                             : c->link->server_pid;
+    row->told_pid = c->link == NULL || c->kind->pool_mode(c) != CONF_POOL_SESSION
+                        ? share_pid_of(row->id)
+                        : c->link->server_pid;
     row->server_pid = c->link == NULL ? 0 : c->link->server_pid;
     row->protocol = version;
     row->node = (int16_t)c->pool->cluster_node;
     row->balance_node = row->node;
     row->link_row = c->link == NULL ? ROWS_NO_ROW : c->link->row;
     row->is_superuser = c->pool->is_superuser;
-    row->pool_mode = (uint8_t)share_mode_of(c) & 3;
+    row->pool_mode = (uint8_t)c->kind->pool_mode(c) & 3;
     row->tls_version = (uint8_t)stream_tls_version_no(&c->stream);
     row->tls_cipher = (uint16_t)stream_tls_cipher_no(&c->stream);
     row->tls_kernel = (uint8_t)stream_tls_kernel(&c->stream);
@@ -92,7 +93,7 @@ void client_row_login(struct client *c)
     shm_write_end(&row->seq);
     client_row_state(c, CLIENT_STATE_IDLE, WAIT_REASON_NONE);
     client_row_pin(
-        c, share_mode_of(c) == CONF_POOL_SESSION ? ROWS_PIN(PIN_REASON_SESSION_MODE) : 0);
+        c, c->kind->pool_mode(c) == CONF_POOL_SESSION ? ROWS_PIN(PIN_REASON_SESSION_MODE) : 0);
     if (c->link != NULL)
         link_row_update(c->link, c->row_index);
     if (c->ss->nclients == 1)
@@ -129,7 +130,7 @@ HOT void client_row_link(struct client *c)
 
 HOT void client_row_unlink(struct client *c)
 {
-    const struct link *kept = c->share == NULL ? NULL : c->share->kept;
+    const struct link *kept = c->kind->kept(c);
     int32_t link_row = kept == NULL ? ROWS_NO_ROW : kept->row;
     int32_t pid = kept == NULL ? 0 : kept->server_pid;
     struct client_row *row = c->row;
@@ -161,14 +162,6 @@ void client_row_pin(struct client *c, unsigned pins)
             dbstats_add(&c->stats.row->npins[i], 1);
 }
 
-/* The state of the transaction as the client knows it. */
-static char row_tx_status(const struct client *c)
-{
-    if (c->share != NULL)
-        return share_tx_status(c);
-    return c->target == NULL ? 'I' : c->target->tx_status;
-}
-
 /* What a wait has to do besides the row. */
 static void row_on_waiting(struct client *c)
 {
@@ -191,26 +184,12 @@ void client_row_state(struct client *c, enum client_state state, enum wait_reaso
     row->state = (uint8_t)state;
     row->wait_reason = (uint8_t)reason;
     if (c->target != NULL)
-        row->tx_status = row_tx_status(c);
+        row->tx_status = c->kind->tx_status(c);
     if (state == CLIENT_STATE_WAITING && c->pool != NULL)
         row->node = (int16_t)c->pool->cluster_node;
     if (state == CLIENT_STATE_WAITING && c->pool != NULL && row_user(client_row_names(c)).n == 0)
         row_alloc_name(c->ss->client_row_alloc, c->row_index, pool_user(c->pool),
             pool_database(c->pool), slice_of("", 0));
-    shm_write_end(&row->seq);
-}
-
-/* The session's link goes: its row tells no longer what the client ran. */
-void client_row_keep_statement(struct client *c)
-{
-    struct client_row *row = c->row;
-
-    if (row == NULL || row->statement != ROW_STATEMENT_LINK)
-        return;
-    shm_write_begin(&row->seq);
-    rows_set_statement(
-        c->ss->client_rows, c->row_index, rows_statement(c->ss->be.link_rows, row->link_row));
-    row->statement = ROW_STATEMENT_OWN;
     shm_write_end(&row->seq);
 }
 
@@ -259,9 +238,7 @@ HOT void client_note_sent(struct client *c, struct slice sql)
     client_limits_on_busy(c);
     if (c->target != NULL)
         link_row_note_sent(c->target, sql);
-    row_note_statement(c, sql,
-        c->share == NULL && c->target != NULL && c->target == c->link &&
-            c->link->row != ROWS_NO_ROW && c->row != NULL && c->row->link_row == c->link->row);
+    row_note_statement(c, sql, c->kind->tells_by_link(c));
 }
 
 HOT void client_note_begun(struct client *c, struct slice sql)
@@ -350,8 +327,8 @@ HOT void client_note_idle(struct client *c)
     if (c->target != NULL)
         link_row_note_quiet(c->target);
     if (c->row != NULL)
-        row_note_idle(c->row, row_tx_status(c), backend_wall_us(&c->ss->be));
+        row_note_idle(c->row, c->kind->tx_status(c), backend_wall_us(&c->ss->be));
     client_limits_on_quiet(c);
     if (c->drops_database)
-        client_orders_on_quiet(c, row_tx_status(c) != 'I');
+        client_orders_on_quiet(c, c->kind->tx_status(c) != 'I');
 }

@@ -76,7 +76,7 @@ static bool is_idle(const struct client *c)
 static bool is_plain(struct client *c)
 {
     return c->row != NULL && c->is_counted && !c->drops_database && c->named == NULL &&
-           c->rare == NULL && c->login == NULL && c->patch == NULL && !stream_is_tls(&c->stream) &&
+           c->rare == NULL && c->login == NULL && !stream_is_tls(&c->stream) &&
            !stream_is_clogged(&c->stream) && !stream_has_failed(&c->stream);
 }
 
@@ -340,7 +340,7 @@ static void go_on(
     buf_put(&c->carry, sent.p, sent.n);
     c->is_parked = true;
     client_unpark(c);
-    if (share_has_turn(c))
+    if (c->share != NULL && c->share->turn != NULL)
         c->share->turn->stands_since_us = 0; /* it had no need of it */
 }
 

@@ -37,6 +37,7 @@ static bool console_take(struct client *c)
     if (!console_is_named(c->ss->conf, login->startup.database))
         return false;
     client_rare(c)->console = mem_alloc_zero(sizeof(struct client_console));
+    c->kind = &c->ss->kinds->console;
     c->pool = pool_attach(
         &c->ss->be, login->startup.user, login->startup.database, console_node(c->ss->conf));
     login->req.pool = c->pool;
@@ -141,6 +142,7 @@ static void console_free(struct client *c)
     struct client_console *console = client_console(c);
 
     c->rare->console = NULL;
+    c->kind = &c->ss->kinds->relayed;
     if (console->is_in)
         session_admin_sub(c->ss);
     mem_free(console);
@@ -274,7 +276,7 @@ static void console_park(struct client *c, const char *p, const char *end)
         stream_pause(&c->stream);
 }
 
-static void console_feed(struct client *c, const char *p, const char *end)
+void console_feed(struct client *c, const char *p, const char *end)
 {
     size_t bytes;
 
@@ -303,7 +305,6 @@ static void console_feed(struct client *c, const char *p, const char *end)
 static const struct console_ops ops = {
     .take = console_take,
     .enter = console_enter,
-    .feed = console_feed,
     .prepare = console_prepare,
     .note = console_note,
     .free = console_free,

@@ -28,8 +28,6 @@ struct console_ops {
     bool (*take)(struct client *c);
     /* It has passed. */
     void (*enter)(struct client *c, bool may_all);
-    /* Bytes of a client in its session. */
-    void (*feed)(struct client *c, const char *p, const char *end);
     /* May the command run now, and what may it see? 0, or -1 and *err. */
     int (*prepare)(const struct client *c, const struct admin_cmd *cmd, struct admin_sources *src,
         struct err *err);
@@ -38,5 +36,8 @@ struct console_ops {
     void (*note)(struct client *c, const struct admin_cmd *cmd, struct admin_result *res);
     void (*free)(struct client *c);
 };
+
+/* console.c: client_kind.feed. */
+void console_feed(struct client *c, const char *p, const char *end);
 
 #endif

@@ -103,8 +103,8 @@ static bool is_native(const struct client *c)
 {
     enum conf_clustering_mode mode = c->ss->conf->backend_clustering_mode;
 
-    return mode == CONF_CLUSTER_NATIVE && c->share == NULL && c->link != NULL &&
-           !c->link->is_private && c->pool->cluster_node < POOLS_FIRST_TARGET;
+    return mode == CONF_CLUSTER_NATIVE && c->kind->pool_mode(c) == CONF_POOL_SESSION &&
+           c->link != NULL && !c->link->is_private && c->pool->cluster_node < POOLS_FIRST_TARGET;
 }
 
 static void choose_reader(struct native *n)
@@ -136,6 +136,7 @@ static void native_begin(struct client *c)
         return;
     n = mem_alloc_zero(sizeof *n);
     client_rare(c)->native = n;
+    c->kind = &c->ss->kinds->native;
     n->c = c;
     n->commit.ops = &native_commit_ops;
     n->failed = -1;
@@ -164,7 +165,7 @@ static void native_begin(struct client *c)
     c->link->ops = &native_link_ops;
 }
 
-static void native_free(struct client *c)
+void native_free(struct client *c)
 {
     struct native *n = client_native(c);
     struct link *link = c->link;
@@ -175,6 +176,7 @@ static void native_free(struct client *c)
     leave_work(n);
     link = c->link;
     c->rare->native = NULL;
+    c->kind = &c->ss->kinds->relayed;
     timer_stop(c->ss->loop, &n->timer);
     task_cancel(&n->again);
     c->target = link;
@@ -207,7 +209,7 @@ char native_tx(const struct native *n)
     return n->wrapped || link == NULL ? 'I' : link->tx_status;
 }
 
-static bool native_cancel(struct client *c, int fd)
+bool native_cancel(struct client *c, int fd)
 {
     struct native *n = client_native(c);
     bool some = false;
@@ -612,7 +614,7 @@ static void go_on(struct client *c)
     }
 }
 
-static void native_feed(struct client *c, const char *p, const char *end)
+void native_feed(struct client *c, const char *p, const char *end)
 {
     struct native *n = client_native(c);
 
@@ -625,11 +627,7 @@ static void native_feed(struct client *c, const char *p, const char *end)
         stream_pause(&c->stream); /* until what runs is over */
 }
 
-static const struct native_ops native_ops = {.begin = native_begin,
-    .free = native_free,
-    .feed = native_feed,
-    .cancel = native_cancel,
-    .is_held = native_is_held};
+static const struct native_ops native_ops = {.begin = native_begin, .is_held = native_is_held};
 
 void sessions_offer_native(struct sessions *ss)
 {

@@ -230,11 +230,6 @@ static inline struct native *client_native(const struct client *c)
 struct native_ops {
     /* The client is in its session: when writes go to all nodes, it goes on here. */
     void (*begin)(struct client *c);
-    /* Gives back all connections but the client's own. */
-    void (*free)(struct client *c);
-    void (*feed)(struct client *c, const char *p, const char *end);
-    /* Has cancelled what runs; false: nothing does. */
-    bool (*cancel)(struct client *c, int fd);
     /* What it asked for has not begun: all sessions are held. */
     bool (*is_held)(const struct client *c);
 };
@@ -247,6 +242,11 @@ static inline void native_session_begin(struct client *c)
 }
 
 /* native.c */
+/* client_kind.feed and .cancel. */
+void native_feed(struct client *c, const char *p, const char *end);
+bool native_cancel(struct client *c, int fd);
+/* Gives back all connections but the client's own, which is relayed from then on. */
+void native_free(struct client *c);
 /* May an exchange begin? True also within a transaction. False: it waits (STEP_HELD) and comes
  * again by native_next. */
 bool native_may_begin(struct native *n);

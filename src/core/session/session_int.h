@@ -20,6 +20,7 @@
 #include "session/session.h"
 #include "wire/startup.h"
 
+#include "client_kind_int.h"
 #include "client_limits_int.h"
 #include "client_stats_int.h"
 #include "client_stmts_int.h"
@@ -43,6 +44,7 @@ struct client_login {
     struct buf packet; /* the startup packet: `startup` points into it */
     struct slice unknown[8];
     unsigned nunknown;
+    uint32_t version;         /* that the client speaks; links of a pool are opened with 3.0 */
     int8_t pool_mode;         /* asked for; SHARE_MODE_NONE: the configured one */
     bool has_no_server;       /* none can be reached: login_without_server */
     bool is_negotiated;       /* NegotiateProtocolVersion was sent or is not due */
@@ -67,6 +69,7 @@ struct client_rare {
     struct share_cache_out *out; /* a commit is told to memcached before it hears of it */
     struct client_ddl *ddl;      /* roles and databases that it changes */
     struct native *native;       /* it writes to all nodes: native_int.h */
+    struct client_patch *patch;  /* the link was opened with other parameters */
     char *refused;               /* what a failed transaction is about to refuse: client_failed.c */
     struct client_replies replies;
 };
@@ -93,9 +96,10 @@ struct client {
     struct client_trace trace;
     struct login_proof proof;
     int32_t row_index;
-    struct limits_ticket ticket; /* in the table of limits */
-    uint32_t body_left;          /* of a message that is passed on in parts */
-    uint32_t body_skip;          /* of one that is for nobody */
+    struct limits_ticket ticket;    /* in the table of limits */
+    uint32_t body_left;             /* of a message that is passed on in parts */
+    uint32_t body_skip;             /* of one that is for nobody */
+    const struct client_kind *kind; /* how it is served: client_kind_int.h */
     struct sessions *ss;
     struct stream stream;
     struct list node; /* ss->clients */
@@ -114,7 +118,6 @@ struct client {
     int64_t last_active_us;
     struct client_stats stats;
     struct client_limits limits;
-    struct client_patch *patch; /* the link was opened with other parameters; NULL mostly */
 };
 
 _Static_assert(sizeof(struct client) <= 312, "an idle client has a budget");
@@ -130,6 +133,10 @@ static inline struct client_local *client_local(const struct client *c)
 static inline struct client_orders *client_orders(const struct client *c)
 {
     return c->rare == NULL ? NULL : c->rare->orders;
+}
+static inline struct client_patch *client_patch(const struct client *c)
+{
+    return c->rare == NULL ? NULL : c->rare->patch;
 }
 static inline struct conf_override *client_override(const struct client *c)
 {
@@ -370,8 +377,6 @@ void client_row_adopt(struct client *c, const struct client_row *from, struct sl
 void client_row_link(struct client *c);
 /* It has none, or one that is at rest: in session mode the row tells of that. */
 void client_row_unlink(struct client *c);
-/* The session's link goes: the client's row tells by itself what it ran last. */
-void client_row_keep_statement(struct client *c);
 /* The start of the last statement; the client has a row. */
 struct slice client_row_statement(const struct client *c);
 /* Its names in SHOW and in the log; empty before the login. Views that hold until they change. */

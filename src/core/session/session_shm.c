@@ -281,13 +281,6 @@ void session_count_sub(struct sessions *ss)
     atomic_fetch_sub(&ss->shared->nclients, 1);
 }
 
-int session_count_of(const struct shm *shm, int ordinal)
-{
-    struct session_shared *s = shm_get(shm, SHM_STATS);
-
-    return atomic_load(&s->worker[ordinal].nclients);
-}
-
 int session_count_all(const struct shm *shm)
 {
     struct session_shared *s = shm_get(shm, SHM_STATS);

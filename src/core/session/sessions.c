@@ -120,6 +120,7 @@ void sessions_init(struct sessions *ss, struct loop *loop, struct proc_env *env)
     ss->loop = loop;
     ss->env = env;
     ss->events = &client_events;
+    ss->kinds = &client_kinds;
     ss->gen = env->conf;
     ss->conf = conf_of(env->conf);
     ss->logs_statements = sessions_log_statements(env->conf);

@@ -570,5 +570,6 @@ void share_free(struct client *c)
     share_state_free(c);
     turn_free(c->ss, s);
     c->share = NULL;
+    c->kind = &c->ss->kinds->relayed;
     mem_free(s);
 }

@@ -47,11 +47,6 @@ bool share_is_busy(const struct client *c)
     return s->phase != SHARE_DETACHED;
 }
 
-int share_mode_of(const struct client *c)
-{
-    return c->share == NULL ? CONF_POOL_SESSION : c->share->mode;
-}
-
 bool share_login_follows(const struct client *c)
 {
     const struct conf *conf = c->ss->conf;

@@ -360,6 +360,8 @@ bool share_login_waits_for_none(struct client *c);
 /* True when the client's link was opened with a password that the client alone knows: nobody else's
  * login can open one like it, and none may be given it. */
 bool share_login_is_relayed(const struct client *c);
+/* client_kind.follow of a relayed one that has had no link. */
+bool share_login_follow(struct client *c);
 /* No server can be had: makes the client one that can be greeted without. False: it cannot be. */
 bool share_login_alone(struct client *c);
 /* The first link of such a client: tells it what the settings really are. */

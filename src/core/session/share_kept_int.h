@@ -40,8 +40,6 @@ void share_kept_release(struct client *c);
 #define SHARE_MODE_NONE (-1)
 /* Takes pool_mode out of the start-up parameters. -1: its value is no mode, or not allowed. */
 int share_mode_take(struct client *c, struct err *err);
-/* enum conf_pool_mode */
-int share_mode_of(const struct client *c);
 /* An admin_mode_fn whose ctx is the client. */
 const char *share_mode_run(void *ctx, const char *wanted, struct err *err);
 

@@ -58,6 +58,7 @@ bool share_new(
     s->version = version;
     s->defaults_seen = c->ss->defaults_serial;
     c->share = s;
+    c->kind = &c->ss->kinds->sharing;
     share_turn_begin(c);
     return true;
 }
@@ -139,7 +140,7 @@ void share_login_synced(struct client *c)
 
 bool share_login_needs_no_link(struct client *c)
 {
-    return c->share != NULL && !share_keeps(c->share) && c->login->req.may_reuse &&
+    return c->kind->pool_mode(c) != CONF_POOL_SESSION && c->login->req.may_reuse &&
            share_greeting_find(c, false) != NULL;
 }
 
@@ -147,7 +148,7 @@ bool share_login_waits_for_none(struct client *c)
 {
     struct pool_request *req = &c->login->req;
 
-    if (c->share == NULL || share_keeps(c->share) || !req->may_reuse ||
+    if (c->kind->pool_mode(c) == CONF_POOL_SESSION || !req->may_reuse ||
         req->reason == WAIT_REASON_CONNECTING || share_greeting_find(c, true) == NULL)
         return false;
     pool_request_cancel(req);
@@ -202,16 +203,19 @@ static void alone_greet(struct client *c)
     paramset_free(&params);
 }
 
+bool share_login_follow(struct client *c)
+{
+    return share_new(c, &c->login->params, CONF_POOL_SESSION, c->login->startup.version);
+}
+
 bool share_login_alone(struct client *c)
 {
     struct client_login *login = c->login;
 
     if (login->startup.replication.n > 0)
         return false;
-    if (c->share == NULL) {
-        if (!share_new(c, &login->params, CONF_POOL_SESSION, login->startup.version))
-            return false;
-    }
+    if (!c->kind->follow(c))
+        return false;
     c->share->greeted_alone = true;
     if (share_greeting_find(c, true) == NULL)
         alone_greet(c);

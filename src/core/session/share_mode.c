@@ -153,7 +153,7 @@ static void show_mode(struct client *c)
     if (c->row == NULL)
         return;
     shm_write_begin(&c->row->seq);
-    c->row->pool_mode = (uint8_t)share_mode_of(c);
+    c->row->pool_mode = (uint8_t)c->kind->pool_mode(c);
     shm_write_end(&c->row->seq);
 }
 
@@ -206,7 +206,7 @@ static int change_mode(struct client *c, int wanted, struct err *err)
 {
     struct share *s = c->share;
 
-    if (wanted == share_mode_of(c))
+    if (wanted == c->kind->pool_mode(c))
         return 0;
     if (mode_is_refused(c, (int)c->pool->set->pool_mode, wanted, err))
         return -1;
@@ -232,7 +232,7 @@ static int change_mode(struct client *c, int wanted, struct err *err)
 const char *share_mode_run(void *ctx, const char *wanted, struct err *err)
 {
     struct client *c = ctx;
-    int mode = share_mode_of(c);
+    int mode = c->kind->pool_mode(c);
 
     if (wanted != NULL && wanted[0] == '\0')
         mode = (int)c->pool->set->pool_mode;

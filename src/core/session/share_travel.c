@@ -221,6 +221,7 @@ bool share_unpack(struct client *c, struct travel_bag *bag)
     if (bag->bad)
         return false;
     s = c->share = mem_alloc_zero(sizeof *s);
+    c->kind = &c->ss->kinds->sharing;
     s->phase = SHARE_DETACHED;
     s->mode = m.mode;
     s->version = m.version;

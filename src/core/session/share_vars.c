@@ -228,21 +228,18 @@ static bool has_high_byte(struct slice text)
 
 WARM bool share_text_is_doubtful(const struct client *c, struct slice text)
 {
-    const struct slice strings = slice_of_str("standard_conforming_strings");
-    const struct slice encoding = slice_of_str("client_encoding");
+    static const char strings[] = "standard_conforming_strings";
+    static const char encoding[] = "client_encoding";
     /* Without a link: what the pool's servers say of who has not SET it. */
     const struct paramset *now = c->link == NULL ? &c->pool->defaults : &c->link->reported;
-    struct slice own = slice_of("", 0);
 
     if (text.n == 0 || memchr(text.p, '\\', text.n) == NULL)
         return false;
-    if (c->share != NULL && varset_get(c->share->vars.client, strings).p != NULL)
+    if (c->kind->setting(c, strings).p != NULL ||
+        slice_ieq_str(paramset_get(now, slice_of_str(strings)), "off"))
         return true;
-    if (slice_ieq_str(paramset_get(now, strings), "off"))
-        return true;
-    if (c->share != NULL)
-        own = varset_get(c->share->vars.client, encoding);
-    return (encoding_is_doubtful(own) || encoding_is_doubtful(paramset_get(now, encoding))) &&
+    return (encoding_is_doubtful(c->kind->setting(c, encoding)) ||
+               encoding_is_doubtful(paramset_get(now, slice_of_str(encoding)))) &&
            has_high_byte(text);
 }
 
