@@ -3,9 +3,12 @@
 loose contacts, a disk is full, clocks are wrong, a machine dies. At each test's end the lab looks at what was heard on the wire: never
 have two hosts answered for the address."""
 import contextlib
+import json
 import os
 import random
 import signal
+import socket
+import struct
 import subprocess
 from pathlib import Path
 
@@ -258,6 +261,43 @@ def test_a_pgpool_begins_on_a_full_disk(cluster, server, small_disk):
     waits.holds_for("at most one has it", lambda: sum(h.has(V4) for h in c.hosts) <= 1, 1)
     disk.give_room()
     c.wait_voters(new)
+
+
+def write_into_the_log(member: Member) -> None:
+    """The leader writes fifty events that change nothing, as far as it can: a server is given back that nobody took."""
+    body = json.dumps({"IPCAuthKey": "k", "Function": "FAILBACK_REQUEST", "NodeIDList": [0] * 50}).encode()
+    with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as s:
+        s.settimeout(2)
+        s.connect(str(member.home / ".s.PGPOOLWD_CMD.9000"))
+        s.sendall(b"f" + struct.pack(">I", len(body)) + body)
+        s.recv(100)
+
+
+def test_the_disk_fills_under_the_leader(cluster, server, client, small_disk):
+    """The log can no longer be written: another one leads and has the address; writers lose nothing; when there is room again, it takes part."""
+    c = cluster(wd_priority=[9, 1, 1], wd_authkey="k")
+    disk = small_disk(c.members[0])
+    c.start()
+    waits.wait_for("pgpool 0 has the address", lambda: c.holder() == 0, PATIENCE)
+    c.wait_voters(0)
+    w = writer(client, server)
+    w.wait_more()
+    seen = len(c.members[0].log())
+    disk.fill()
+
+    def moved() -> bool:
+        write_into_the_log(c.members[0])
+        return c.holder() not in (None, 0)
+    waits.wait_for("another has the address", moved, 2 * PATIENCE)
+    new = c.wait_holder((0,))
+    assert any(t in c.members[0].log()[seen:] for t in ("No space left on device", "not enough space")), c.members[0].log()[seen:]
+    assert "the log of the cluster cannot be written" in c.members[0].log()[seen:]
+    assert "terminated by" not in c.members[0].log()[seen:]
+    w.wait_more()
+    assert c.members[0].ask("select 1 as one") == [{"one": "1"}]
+    disk.give_room()
+    c.wait_voters(new)
+    check_written(w, server)
 
 
 def test_clocks_are_wrong(cluster, client, server):

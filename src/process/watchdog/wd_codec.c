@@ -9,8 +9,10 @@
 
 #include "wire/reader.h"
 
-#define MAX_ENTRIES 65536
-#define MAX_SERVERS 256
+#define MAX_ENTRIES   65536
+#define MAX_SERVERS   256
+#define ENTRY_HEAD    14
+#define MESSAGE_BYTES (512 * 1024) /* half of what wd_seal takes */
 
 static void put_u64(struct buf *out, uint64_t v)
 {
@@ -25,21 +27,39 @@ static uint64_t get_u64(struct wire_reader *r)
     return high << 32 | wire_get_u32(r);
 }
 
+/* As many as one message holds. The others go with the next one: the answer says how far the
+ * receiver has come. */
+static unsigned count_entries(const struct raft_append_entries *a)
+{
+    size_t left = MESSAGE_BYTES;
+    unsigned n;
+
+    for (n = 0; n < a->n_entries; n++) {
+        size_t need = ENTRY_HEAD + a->entries[n].buf.len;
+
+        if (need > left && n > 0)
+            break;
+        left -= need < left ? need : left;
+    }
+    return n;
+}
+
 static void put_entries(const struct raft_append_entries *a, struct buf *out)
 {
+    unsigned n = count_entries(a);
     unsigned i;
 
     put_u64(out, a->term);
     put_u64(out, a->prev_log_index);
     put_u64(out, a->prev_log_term);
     put_u64(out, a->leader_commit);
-    buf_put_u32(out, a->n_entries);
-    for (i = 0; i < a->n_entries; i++) {
+    buf_put_u32(out, n);
+    for (i = 0; i < n; i++) {
         put_u64(out, a->entries[i].term);
         buf_put_u16(out, a->entries[i].type);
         buf_put_u32(out, (uint32_t)a->entries[i].buf.len);
     }
-    for (i = 0; i < a->n_entries; i++)
+    for (i = 0; i < n; i++)
         buf_put(out, a->entries[i].buf.base, a->entries[i].buf.len);
 }
 

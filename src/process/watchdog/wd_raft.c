@@ -38,6 +38,14 @@ struct wd_sent {
     int status;
 };
 
+/* One write to the disk. */
+struct wd_append {
+    struct raft_io_append own; /* what the disk is given */
+    struct raft_io_append *req;
+    raft_io_append_cb cb;
+    struct wd_raft *wr;
+};
+
 struct wd_proposal {
     struct raft_apply req;
     struct wd_raft *wr;
@@ -145,13 +153,44 @@ static int io_send(
     return 0;
 }
 
+static void break_off(struct wd_raft *wr, const char *why)
+{
+    if (wr->is_broken)
+        return;
+    wr->is_broken = true;
+    wr->calls.on_broken(wr->owner, why);
+}
+
+/* libraft 0.15 frees things twice when a write of several fails, a full disk being the likeliest
+ * reason: it is not told of it, and the process begins anew. */
+static void on_appended(struct raft_io_append *own, int status)
+{
+    struct wd_append *a = LIST_ENTRY(own, struct wd_append, own);
+
+    if (a->wr->is_broken || (status != 0 && status != RAFT_CANCELED)) {
+        break_off(a->wr, a->wr->io.errmsg[0] == '\0' ? raft_strerror(status) : a->wr->io.errmsg);
+        return; /* whoever calls twice finds it where it was */
+    }
+    a->cb(a->req, status);
+    mem_free(a);
+}
+
 static int io_append(struct raft_io *io, struct raft_io_append *req,
     const struct raft_entry entries[], unsigned n, raft_io_append_cb cb)
 {
     struct wd_raft *wr = of_io(io);
+    struct wd_append *a;
+    int rc;
 
+    if (wr->is_broken)
+        return RAFT_IOERR;
     wd_match_appends(&wr->match);
-    return wr->disk_append(io, req, entries, n, cb);
+    a = mem_alloc_zero(sizeof *a);
+    *a = (struct wd_append){.req = req, .cb = cb, .wr = wr};
+    rc = wr->disk_append(io, &a->own, entries, n, on_appended);
+    if (rc != 0)
+        mem_free(a);
+    return rc;
 }
 
 void wd_raft_take(struct wd_raft *wr, int from, struct slice body)
@@ -313,10 +352,8 @@ static void on_tick(struct io *io, int events)
 
     (void)!read(wr->tick_fd, &n, sizeof n);
     wake_clock(wr);
-    if (!wr->is_broken && raft_state(&wr->raft) == RAFT_UNAVAILABLE && wr->recv != NULL) {
-        wr->is_broken = true;
-        wr->calls.on_broken(wr->owner, raft_errmsg(&wr->raft));
-    }
+    if (raft_state(&wr->raft) == RAFT_UNAVAILABLE && wr->recv != NULL)
+        break_off(wr, raft_errmsg(&wr->raft));
 }
 
 static void on_io_closed(struct io *io)
@@ -458,7 +495,8 @@ struct wd_raft *wd_raft_new(struct loop *lp, const struct wd_raft_opts *opts,
     return wr;
 }
 
-/* The disk may be at work: libuv runs on alone until that is over. */
+/* The disk may be at work: libuv runs on alone until that is over. After a failed write libraft
+ * waits for what it is not told: its memory goes with the process. */
 void wd_raft_free(struct wd_raft **wp)
 {
     struct wd_raft *wr = *wp;
@@ -468,6 +506,8 @@ void wd_raft_free(struct wd_raft **wp)
         return;
     *wp = NULL;
     stop_ticking(wr);
+    if (wr->is_broken)
+        return;
     raft_close(&wr->raft, on_raft_closed);
     for (i = 0; i < CLOSE_ROUNDS && !wr->is_closed; i++) {
         finish_sent(wr);
@@ -485,6 +525,8 @@ void wd_raft_free(struct wd_raft **wp)
 
 enum wd_role wd_raft_role(const struct wd_raft *wr)
 {
+    if (wr->is_broken)
+        return WD_ROLE_NONE;
     switch (wr->raft.state) {
     case RAFT_FOLLOWER:
         return WD_ROLE_FOLLOWER;
