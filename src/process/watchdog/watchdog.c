@@ -347,6 +347,21 @@ static bool on_stop(struct role_loop *rl)
     return true;
 }
 
+static void warn_of_half(const struct wd *w)
+{
+    if (wd_conf(w)->trusted_servers.n == 0)
+        log_at_detail(LVL_WARNING, NULL,
+            "Set trusted_servers, or use a witness (doc/user/watchdog.md).",
+            "watchdog: enable_consensus_with_half_votes has no effect without trusted_servers");
+    else
+        log_at_detail(LVL_WARNING,
+            "Of two that only do not hear each other the one that leads decides alone about "
+            "servers while a trusted server answers.",
+            "A witness is safer (doc/user/watchdog.md).",
+            "watchdog: with enable_consensus_with_half_votes half of an even number of pgpools may "
+            "fail a server over");
+}
+
 static int start(struct wd *w)
 {
     static const struct wd_net_calls calls = {.on_message = on_message, .on_open = on_open};
@@ -368,6 +383,8 @@ static int start(struct wd *w)
     if (wd_conf(w)->wd_authkey[0] == '\0')
         log_at_detail(LVL_WARNING, NULL, "Set wd_authkey to the same secret on all pgpools.",
             "watchdog: wd_authkey is empty: whoever reaches wd_port is taken for a member");
+    if (wd_conf(w)->enable_consensus_with_half_votes)
+        warn_of_half(w);
     w->net = wd_net_new(&w->role.loop, w->self, &calls, w);
     wd_net_set(w->net, wd_conf(w));
     wd_command_open(w);

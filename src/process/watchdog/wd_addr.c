@@ -619,6 +619,14 @@ bool wd_addr_is_fit(const struct wd_addr *a, const char **why)
     return a->unfit[0] == '\0';
 }
 
+bool wd_addr_is_trusted(struct wd_addr *a, int64_t since_us)
+{
+    if (wd_trusted_answered(a->trusted, since_us))
+        return true;
+    wd_trusted_ask(a->trusted);
+    return false;
+}
+
 const char *wd_addr_how_text(enum wd_addr_how how)
 {
     static const char *const text[] = {

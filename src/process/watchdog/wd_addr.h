@@ -84,6 +84,8 @@ void wd_addr_not_before(struct wd_addr *a, int64_t boot_ms);
 void wd_addr_stop_leading(struct wd_addr *a);
 /* False while this pgpool should not lead (see on_unfit); *why then says so. */
 bool wd_addr_is_fit(const struct wd_addr *a, const char **why);
+/* True when a trusted server has answered since then (loop time); else all are asked. */
+bool wd_addr_is_trusted(struct wd_addr *a, int64_t since_us);
 /* Fills *out; its pointers are good until the next call of any wd_addr function. */
 void wd_addr_status(const struct wd_addr *a, struct wd_addr_status *out);
 /* "kernel", "commands", "none". */

@@ -75,8 +75,10 @@ struct wd_lead {
     int yield_to;          /* whom we give the lead as soon as the address is given up */
     char yield_why[VIEW_WHY_BYTES];
     bool yields;
-    bool told_waiting[VIEW_MAX_NODES];
-    int64_t told_until_us; /* the monitor knows that we lead until then */
+    int64_t missing_ms; /* boot clock: since when we do not reach the primary; 0: we do */
+    int64_t waiting_us[VIEW_MAX_NODES]; /* loop time since when votes about it are missing; 0: none
+                                           are */
+    int64_t told_until_us;              /* the monitor knows that we lead until then */
 };
 
 struct wd {

@@ -13,6 +13,11 @@
 #include "wd_int.h"
 
 #define SETTLE_MS 3000 /* a new leader is not replaced by a better one before that */
+#define MISSING_MS                                                                                 \
+    10000 /* nor one that alone does not reach the primary: others may notice late                 \
+           */
+#define ANY   INT64_MIN
+#define BLIND (INT64_C(1) << 40) /* worse than any priority */
 
 bool wd_lead_propose(struct wd *w, struct wd_event *e)
 {
@@ -49,9 +54,9 @@ static void tell_waiting(struct wd *w, int node, const bool *voters, int nvoters
     int n = wd_votes_count(&w->votes, &rules, node, clock_mono_us());
     char detail[WD_TEXT_BYTES];
 
-    if (w->lead.told_waiting[node])
+    if (w->lead.waiting_us[node] != 0)
         return;
-    w->lead.told_waiting[node] = true;
+    w->lead.waiting_us[node] = loop_now_us(&w->role.loop);
     snprintf(detail, sizeof detail,
         "waiting for the quorum to start the failover: %d of %d pgpools find node %d lost", n,
         nvoters, node);
@@ -59,12 +64,22 @@ static void tell_waiting(struct wd *w, int node, const bool *voters, int nvoters
         "building consensus for request, node %d: failover waits until more pgpools agree", node);
 }
 
+/* Half of the votes are as many as those who may only be cut off have: the network has to be there,
+ * by an answer to a question that was asked when the loss was known. */
+static bool is_half_enough(struct wd *w, int node)
+{
+    int64_t since_us = w->lead.waiting_us[node];
+
+    return wd_conf(w)->enable_consensus_with_half_votes && since_us != 0 &&
+           wd_addr_is_trusted(w->addr, since_us);
+}
+
 static bool judge_loss(struct wd *w, int node, const bool *voters, int nvoters)
 {
     const struct conf *c = wd_conf(w);
     struct wd_vote_rules rules = {.needs_consensus = c->failover_require_consensus,
         .counts_again = c->allow_multiple_failover_requests_from_node,
-        .half_is_enough = c->enable_consensus_with_half_votes,
+        .half_is_enough = is_half_enough(w, node),
         .voters = voters};
     int64_t now_us = clock_mono_us();
     struct wd_event e;
@@ -73,7 +88,7 @@ static bool judge_loss(struct wd *w, int node, const bool *voters, int nvoters)
         tell_waiting(w, node, voters, nvoters);
         return false;
     }
-    w->lead.told_waiting[node] = false;
+    w->lead.waiting_us[node] = 0;
     wd_lead_event(&e, WD_EV_LOST);
     e.node = (int16_t)node;
     e.was_primary = w->state.primary == node;
@@ -115,7 +130,7 @@ static bool judge_node(struct wd *w, int node, const bool *voters, int nvoters)
     }
     if (wd_has_bit(w->seen.lost, node) && !n->is_lost && !n->is_held)
         return judge_loss(w, node, voters, nvoters);
-    w->lead.told_waiting[node] = false;
+    w->lead.waiting_us[node] = 0;
     return false;
 }
 
@@ -196,6 +211,22 @@ static bool may_take(struct wd *w, const bool voter[WD_MAX_MEMBERS], int i)
     return i != w->self && voter[i] && wd_is_alive(w, i) && can_lead(w, &w->other[i]);
 }
 
+/* Who has said that it does not reach `lost` is of no use to clients that write. */
+static bool is_blind(const struct wd *w, const uint64_t lost[2])
+{
+    int primary = w->state.primary;
+
+    return primary >= 0 && primary < VIEW_MAX_NODES && wd_has_bit(lost, primary) &&
+           !w->state.node[primary].is_lost && !w->state.node[primary].is_held;
+}
+
+static int64_t rank_of(const struct wd *w, int i)
+{
+    const struct wd_status *said = &w->other[i].said;
+
+    return is_blind(w, said->lost) ? said->priority - BLIND : said->priority;
+}
+
 /* The pgpool on the machine of the primary, when that is wanted. */
 static int find_beside_primary(const struct wd *w)
 {
@@ -213,7 +244,7 @@ static int find_beside_primary(const struct wd *w)
     return WD_NO_MEMBER;
 }
 
-/* The best of the others whose priority is above `best`. */
+/* The best of the others whose rank is above `best`: who reaches the primary, then by priority. */
 static int find_better(struct wd *w, int64_t best)
 {
     int found = WD_NO_MEMBER;
@@ -222,9 +253,9 @@ static int find_better(struct wd *w, int64_t best)
 
     (void)wd_raft_voters(w->raft, voter);
     for (i = 0; i < WD_MAX_MEMBERS; i++) {
-        if (!may_take(w, voter, i) || w->other[i].said.priority <= best)
+        if (!may_take(w, voter, i) || rank_of(w, i) <= best)
             continue;
-        best = w->other[i].said.priority;
+        best = rank_of(w, i);
         found = i;
     }
     return found;
@@ -277,7 +308,7 @@ static void go_on_yielding(struct wd *w)
         return;
     }
     if (to == WD_NO_MEMBER)
-        to = find_better(w, -1);
+        to = find_better(w, ANY);
     if (to == WD_NO_MEMBER ? wd_lead_has_heir(w) : wd_is_alive(w, to))
         (void)wd_raft_give_lead(w->raft, to);
     if (wd_raft_is_giving(w->raft))
@@ -286,8 +317,32 @@ static void go_on_yielding(struct wd *w)
     w->lead.is_told = w->lead.is_led = false; /* the log has to know before the address is taken */
 }
 
+/* Alone it may not fail over, and clients at its address cannot write: another one is to lead. */
+static int find_sighted(struct wd *w)
+{
+    int64_t now_ms = wd_addr_boot_ms();
+
+    if (!is_blind(w, w->seen.lost)) {
+        w->lead.missing_ms = 0;
+        return WD_NO_MEMBER;
+    }
+    if (w->lead.missing_ms == 0)
+        w->lead.missing_ms = now_ms;
+    return now_ms - w->lead.missing_ms < MISSING_MS ? WD_NO_MEMBER : find_better(w, -BLIND / 2);
+}
+
+static const char *reason_to_yield(const struct wd *w, bool is_beside, bool is_sighted)
+{
+    return is_sighted          ? "it does not reach the primary, which the other one does"
+           : is_beside         ? "the other one is on the machine of the primary"
+           : w->is_called_dead ? "a life check says that it is dead"
+                               : "the other one's wd_priority is higher";
+}
+
 static void judge_lead(struct wd *w)
 {
+    int sighted = find_sighted(w);
+    const char *why;
     int beside = find_beside_primary(w);
     bool voter[WD_MAX_MEMBERS];
     int better;
@@ -295,29 +350,26 @@ static void judge_lead(struct wd *w)
     if (w->role.stop_mode != 0 || is_any_begun(w) ||
         wd_addr_boot_ms() - w->lead.since_boot_ms < SETTLE_MS)
         return;
-    if (beside == w->self && !w->is_called_dead)
+    if (beside == w->self && !w->is_called_dead && sighted == WD_NO_MEMBER)
         return;
     (void)wd_raft_voters(w->raft, voter);
-    if (beside != WD_NO_MEMBER && may_take(w, voter, beside))
+    if (sighted != WD_NO_MEMBER)
+        better = sighted;
+    else if (beside != WD_NO_MEMBER && may_take(w, voter, beside))
         better = beside;
     else
-        better = find_better(w, w->is_called_dead ? -1 : wd_conf(w)->wd_priority);
+        better = find_better(w, w->is_called_dead ? ANY : wd_conf(w)->wd_priority);
     if (better == WD_NO_MEMBER)
         return;
-    log_at(LVL_LOG, "watchdog: the lead goes to pgpool %d, %s", better,
-        better == beside    ? "on the machine of the primary"
-        : w->is_called_dead ? "which is alive"
-                            : "whose wd_priority is higher");
-    wd_lead_yield(w, better,
-        better == beside    ? "the other one is on the machine of the primary"
-        : w->is_called_dead ? "a life check says that it is dead"
-                            : "the other one's wd_priority is higher");
+    why = reason_to_yield(w, better == beside, sighted != WD_NO_MEMBER);
+    log_at(LVL_LOG, "watchdog: the lead goes to pgpool %d: %s", better, why);
+    wd_lead_yield(w, better, why);
 }
 
 /* Somebody had to be elected; who has clients, and understands the log, is to lead. */
 static void pass_lead_on(struct wd *w)
 {
-    int heir = find_better(w, -1);
+    int heir = find_better(w, ANY);
 
     if (heir == WD_NO_MEMBER)
         return;

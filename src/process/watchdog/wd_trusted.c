@@ -33,7 +33,8 @@ struct wd_trusted {
     int64_t period_ms;
     struct timer timer;
     enum wd_trust state;
-    bool heard; /* in this round */
+    bool heard;          /* in this round */
+    int64_t answered_us; /* loop time of the last answer; 0: there was none */
     int nhosts;
     struct asked asked[];
 };
@@ -67,6 +68,8 @@ static void conclude(struct wd_trusted *t, enum wd_trust state)
     else if (state == WD_TRUST_ANSWERS && t->state == WD_TRUST_SILENT)
         log_at(LVL_LOG, "a trusted server answers again");
     t->state = state;
+    if (state == WD_TRUST_ANSWERS)
+        t->answered_us = loop_now_us(t->lp);
     t->fn(t->owner);
 }
 
@@ -201,6 +204,11 @@ void wd_trusted_reload(struct wd_trusted *t, const struct conf *conf)
 {
     mem_free(t->command);
     t->command = mem_strdup(conf->trusted_server_command);
+}
+
+bool wd_trusted_answered(const struct wd_trusted *t, int64_t since_us)
+{
+    return t->answered_us != 0 && t->answered_us >= since_us;
 }
 
 enum wd_trust wd_trusted_state(const struct wd_trusted *t)

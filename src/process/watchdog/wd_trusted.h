@@ -33,5 +33,7 @@ void wd_trusted_reload(struct wd_trusted *t, const struct conf *conf);
 void wd_trusted_ask(struct wd_trusted *t);
 /* What the last round said. */
 enum wd_trust wd_trusted_state(const struct wd_trusted *t);
+/* True when there are some, and one has answered since then (loop time). */
+bool wd_trusted_answered(const struct wd_trusted *t, int64_t since_us);
 
 #endif
