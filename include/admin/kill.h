@@ -12,6 +12,8 @@
 
 struct client_row;
 struct err;
+struct errmsg;
+struct row_names;
 struct shm;
 struct wire_reader;
 
@@ -20,12 +22,6 @@ struct admin_kill {
     bool is_bound;  /* the number is a parameter */
     bool is_binary; /* the result is wanted so */
     int32_t pid;    /* 0: not known yet */
-};
-
-enum admin_kill_verdict {
-    ADMIN_KILL_NOBODY, /* no client has that number */
-    ADMIN_KILL_REFUSED,
-    ADMIN_KILL_MAY
 };
 
 /* False for nearly all texts. */
@@ -39,16 +35,18 @@ static inline bool admin_kill_is_likely(struct slice sql)
 bool admin_kill_read(struct slice sql, struct admin_kill *k);
 /* Reads a Bind behind its names. True when the number is known then and may be a client's. */
 bool admin_kill_bind(struct admin_kill *k, struct wire_reader *r);
-/* Who gives the order. */
-struct admin_kill_caller {
-    struct slice role; /* as which its session acts */
-    bool is_superuser;
-    int node; /* of its pool: numbers of clients of other servers mean nothing to it */
-};
-/* Whose number it is: *row is that client's; and whether the caller may give the order.
- * ADMIN_KILL_REFUSED: *err says why not. */
-enum admin_kill_verdict admin_kill_judge(const struct admin_kill *k, const struct shm *shm,
-    const struct admin_kill_caller *caller, struct client_row *row, struct err *err);
+/* Whose number it is, among the clients of servers as that of `node`: *row is that client's, and
+ * *names its role's. False: nobody's. */
+bool admin_kill_find(const struct admin_kill *k, const struct shm *shm, int node,
+    struct client_row *row, struct row_names *names);
+/* The question whether who asks it may give that order about sessions of `user`: Close, Parse,
+ * Bind, Execute, Close and Close, of names of its own. Its answer is a row, or an error that
+ * admin_kill_refused knows. */
+void admin_kill_put_question(struct slice user, struct buf *out);
+/* True when this error is that answer: *err is what a server of this version ("16.4", as it reports
+ * it) would have said. */
+bool admin_kill_refused(
+    const struct admin_kill *k, const struct errmsg *m, struct slice version, struct err *err);
 /* RowDescription, and row and CommandComplete. */
 void admin_kill_put_columns(const struct admin_kill *k, struct buf *out);
 void admin_kill_put_row(const struct admin_kill *k, bool is_done, struct buf *out);

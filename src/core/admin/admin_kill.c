@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: PostgreSQL
  * admin_kill.c: pg_terminate_backend(N) and pg_cancel_backend(N) where N is the number of a process
  * that pgpool told a client which has no process of its own. Runs in: workers. No server knows such
- * a number, so the call is an order about that client. Who may give it: superusers, and the role
- * itself, by its name; a server would look for memberships, too. Must never: send anything. */
+ * a number, so the call is an order about that client. Who may give it is the server's to say, in
+ * the session that gives it: what a membership is worth depends on INHERIT and SET ROLE. Must
+ * never: send anything. */
 #include "config.h"
 
 #include <string.h>
@@ -12,6 +13,7 @@
 #include "config/pools_conf.h"
 #include "ipc/rows.h"
 #include "ipc/shm.h"
+#include "wire/errmsg.h"
 #include "wire/proto.h"
 #include "wire/reader.h"
 #include "wire/writer.h"
@@ -127,42 +129,151 @@ static int place_of(int node)
     return node >= POOLS_FIRST_TARGET ? node : 0;
 }
 
-static enum admin_kill_verdict judge(const struct admin_kill *k,
-    const struct admin_kill_caller *caller, const struct client_row *row, struct slice user,
-    struct err *err)
+static bool is_named(const struct admin_kill *k, const struct client_row *row, int node)
 {
-    if (caller->is_superuser || (!row->is_superuser && slice_eq(caller->role, user)))
-        return ADMIN_KILL_MAY;
-    if (row->is_superuser)
-        err_set(err, "42501", "must be a superuser to %s superuser %s",
-            k->is_cancel ? "cancel" : "terminate", k->is_cancel ? "query" : "process");
-    else
-        err_set(err, "42501",
-            "must be a member of the role whose %s is being %s or member of pg_signal_backend",
-            k->is_cancel ? "query" : "process", k->is_cancel ? "canceled" : "terminated");
-    err_hint(err, "The number is that of a client of pgpool, which takes this from superusers and "
-                  "from the client's own role.");
-    return ADMIN_KILL_REFUSED;
+    return row->state != CLIENT_STATE_FREE && row->secret_len > 0 && row->told_pid == k->pid &&
+           place_of(row->node) == place_of(node);
 }
 
-enum admin_kill_verdict admin_kill_judge(const struct admin_kill *k, const struct shm *shm,
-    const struct admin_kill_caller *caller, struct client_row *row, struct err *err)
+bool admin_kill_find(const struct admin_kill *k, const struct shm *shm, int node,
+    struct client_row *row, struct row_names *names)
 {
     const struct rows_header *rows = shm_get(shm, SHM_CLIENTS);
     const struct rows_worker *range;
+    struct row_words words;
     uint32_t w;
     uint32_t i;
 
     for (w = 0; w < rows->nworkers; w++) {
         range = rows_worker(rows, w);
-        for (i = 0; i < range->high_water; i++) {
-            (void)client_row_copy(rows, range->first + i, row, NULL);
-            if (row->state != CLIENT_STATE_FREE && row->secret_len > 0 && row->told_pid == k->pid &&
-                place_of(row->node) == place_of(caller->node))
-                return judge(k, caller, row, row_user(rows_names(rows, row->names)), err);
+        for (i = range->first; i < range->first + range->high_water; i++) {
+            (void)client_row_copy(rows, i, row, NULL);
+            if (!is_named(k, row, node))
+                continue;
+            (void)client_row_copy(rows, i, row, &words); /* of that moment, too */
+            if (!is_named(k, row, node))
+                continue;
+            *names = words.names;
+            return true;
         }
     }
-    return ADMIN_KILL_NOBODY;
+    return false;
+}
+
+/* ---- who may ---- */
+
+/* What no boolean looks like: the server's error repeats it. */
+#define NOT_A_SUPERUSER "pgpool: of a superuser"
+#define NOT_A_MEMBER    "pgpool: of another role"
+
+/* Of the statement and the portal. */
+static const char OWN_NAME[] = "pgp_kill";
+
+/* The name goes as its bytes, as servers compare names at a login: nothing in the session decides
+ * how it is read. Nor may a search_path decide whose functions and operators these are. */
+static void put_sql(struct slice user, struct buf *out)
+{
+    size_t i;
+
+    buf_printf(out, "SELECT CAST(CASE"
+                    " WHEN (SELECT r.rolsuper FROM pg_catalog.pg_roles r"
+                    " WHERE r.rolname OPERATOR(pg_catalog.=) CURRENT_USER) THEN 't'"
+                    " WHEN t.rolsuper THEN '" NOT_A_SUPERUSER "'"
+                    " WHEN pg_catalog.pg_has_role(t.oid, 'USAGE')"
+                    " OR pg_catalog.pg_has_role('pg_signal_backend', 'USAGE') THEN 't'"
+                    " ELSE '" NOT_A_MEMBER "' END AS pg_catalog.bool)"
+                    " FROM (SELECT 1) one LEFT JOIN pg_catalog.pg_roles t ON t.rolname"
+                    " OPERATOR(pg_catalog.=) CAST(pg_catalog.convert_from("
+                    "pg_catalog.decode('");
+    for (i = 0; i < user.n; i++)
+        buf_printf(out, "%02x", (unsigned char)user.p[i]);
+    buf_printf(out, "', 'hex'), pg_catalog.getdatabaseencoding()) AS pg_catalog.name)");
+}
+
+static void put_bind(struct buf *out)
+{
+    uint32_t at = wire_begin(out, FE_BIND);
+
+    buf_put(out, OWN_NAME, sizeof OWN_NAME);
+    buf_put(out, OWN_NAME, sizeof OWN_NAME);
+    buf_put_u16(out, 0);
+    buf_put_u16(out, 0);
+    buf_put_u16(out, 0);
+    wire_end(out, at);
+}
+
+/* One that failed has left its statement. */
+void admin_kill_put_question(struct slice user, struct buf *out)
+{
+    struct slice name = slice_of_str(OWN_NAME);
+    struct buf sql = {0};
+    uint32_t at;
+
+    put_sql(user, &sql);
+    wire_put_close(out, 'S', name);
+    wire_put_parse(out, name, buf_slice(&sql));
+    buf_free(&sql);
+    put_bind(out);
+    at = wire_begin(out, FE_EXECUTE);
+    buf_put(out, OWN_NAME, sizeof OWN_NAME);
+    buf_put_u32(out, 0);
+    wire_end(out, at);
+    wire_put_close(out, 'P', name);
+    wire_put_close(out, 'S', name);
+}
+
+static bool says(const struct errmsg *m, const char *words)
+{
+    return memmem(m->message.p, m->message.n, words, strlen(words)) != NULL;
+}
+
+/* PostgreSQL 16 put what it had said in the message into the detail. */
+static void refuse(const struct admin_kill *k, bool is_of_superuser, struct err *err)
+{
+    const char *what = k->is_cancel ? "query" : "process";
+    const char *how = k->is_cancel ? "cancel" : "terminate";
+
+    err_set(err, "42501", "permission denied to %s %s", how, what);
+    if (is_of_superuser)
+        err_detail(err,
+            "Only roles with the SUPERUSER attribute may %s %s of roles with the SUPERUSER "
+            "attribute.",
+            how, k->is_cancel ? "queries" : "processes");
+    else
+        err_detail(err,
+            "Only roles with privileges of the role whose %s is being %s or with privileges of "
+            "the \"pg_signal_backend\" role may %s this %s.",
+            what, k->is_cancel ? "canceled" : "terminated", how, what);
+}
+
+static void refuse_as_before_16(const struct admin_kill *k, bool is_of_superuser, struct err *err)
+{
+    const char *what = k->is_cancel ? "query" : "process";
+
+    if (is_of_superuser)
+        err_set(err, "42501", "must be a superuser to %s superuser %s",
+            k->is_cancel ? "cancel" : "terminate", what);
+    else
+        err_set(err, "42501",
+            "must be a member of the role whose %s is being %s or member of pg_signal_backend",
+            what, k->is_cancel ? "canceled" : "terminated");
+}
+
+bool admin_kill_refused(
+    const struct admin_kill *k, const struct errmsg *m, struct slice version, struct err *err)
+{
+    bool is_of_superuser = says(m, NOT_A_SUPERUSER);
+    int32_t major = 0;
+
+    if (!slice_eq_str(m->sqlstate, "22P02") || (!is_of_superuser && !says(m, NOT_A_MEMBER)))
+        return false;
+    err_clear(err);
+    if (take_number(&version, &major) && major >= 16)
+        refuse(k, is_of_superuser, err);
+    else
+        refuse_as_before_16(k, is_of_superuser, err);
+    err_hint(err, "The number is that of a client of pgpool; SHOW POOL_CLIENTS names its user.");
+    return true;
 }
 
 /* ---- what the caller is told ---- */

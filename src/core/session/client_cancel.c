@@ -119,7 +119,8 @@ static bool cancel_wait(struct client *c)
     }
     /* The link is another's, or nobody's, when it has answered: what waits for that fails then. */
     if (c->is_parked &&
-        (s->phase == SHARE_ASKING || (s->phase == SHARE_SYNCING && s->turn->is_asker)))
+        (s->phase == SHARE_ASKING || (s->phase == SHARE_JUDGING && s->turn->is_asker) ||
+            (s->phase == SHARE_SYNCING && s->turn->is_asker)))
         s->turn->is_cancelled = true;
     return false;
 }
@@ -131,7 +132,7 @@ static bool cancel_question(struct client *c, int fd)
     struct link *link = c->target;
 
     if (link == NULL || !c->is_parked || !expect_exchange_is_ours(&link->expect) ||
-        !(c->share->phase == SHARE_LOOKING ||
+        !(c->share->phase == SHARE_LOOKING || c->share->phase == SHARE_JUDGING ||
             (c->balance != NULL && c->balance->asking != ASKING_NONE)))
         return false;
     link->cancel_due = true;

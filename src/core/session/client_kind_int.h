@@ -72,8 +72,8 @@ struct client_kind {
     char (*tx_status)(const struct client *c);
     /* What it has SET; p == NULL: nothing that we know of. */
     struct slice (*setting)(const struct client *c, const char *name);
-    /* The role that it has taken (p == NULL: none). False: nobody here knows. */
-    bool (*role)(const struct client *c, struct slice *role);
+    /* An order about a client by its number is not its server's alone to carry out. */
+    bool (*orders)(struct client *c);
     /* The link that stays its between exchanges, while it has no other; or NULL. */
     struct link *(*kept)(const struct client *c);
     /* The row of its link tells what it runs, as nobody else has that link. */

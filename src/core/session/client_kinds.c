@@ -22,6 +22,12 @@ static bool yes(struct client *c)
     return true;
 }
 
+static bool no(struct client *c)
+{
+    (void)c;
+    return false;
+}
+
 static enum client_pace link_pace(const struct link *link)
 {
     if (link == NULL || expect_is_quiet(&link->expect))
@@ -76,13 +82,6 @@ static struct slice relayed_setting(const struct client *c, const char *name)
     (void)c;
     (void)name;
     return slice_of(NULL, 0);
-}
-
-static bool relayed_role(const struct client *c, struct slice *role)
-{
-    (void)c;
-    (void)role;
-    return false;
 }
 
 static struct link *relayed_kept(const struct client *c)
@@ -165,14 +164,6 @@ static struct slice sharing_setting(const struct client *c, const char *name)
     return varset_get(c->share->vars.client, slice_of_str(name));
 }
 
-static bool sharing_role(const struct client *c, struct slice *role)
-{
-    *role = sharing_setting(c, "role");
-    if (role->p == NULL || slice_ieq_str(*role, "none"))
-        *role = sharing_setting(c, "session_authorization");
-    return true;
-}
-
 static struct link *sharing_kept(const struct client *c)
 {
     return c->share->kept;
@@ -204,7 +195,7 @@ static char console_tx_status(const struct client *c)
     .fed = nothing, .message = client_message, .wants_whole = relayed_wants_whole,                 \
     .pace = relayed_pace, .stop_keeping = nothing, .granted = yes, .welcomed = nothing,            \
     .follow = share_login_follow, .pool_mode = relayed_pool_mode, .setting = relayed_setting,      \
-    .role = relayed_role, .kept = relayed_kept, .tells_by_link = relayed_tells_by_link
+    .orders = no, .kept = relayed_kept, .tells_by_link = relayed_tells_by_link
 
 const struct client_kinds client_kinds = {
     .relayed = {LIKE_RELAYED, .feed = client_feed_relayed, .cancel = relayed_cancel,
@@ -227,7 +218,7 @@ const struct client_kinds client_kinds = {
         .pool_mode = sharing_pool_mode,
         .tx_status = share_tx_status,
         .setting = sharing_setting,
-        .role = sharing_role,
+        .orders = yes,
         .kept = sharing_kept,
         .tells_by_link = sharing_tells_by_link},
 };

@@ -21,6 +21,7 @@
 #include "share_cache_int.h"
 #include "client_orders_int.h"
 #include "console_int.h"
+#include "share_kill_int.h"
 
 #define LOCAL_MAX_OBJECTS 64
 
@@ -176,77 +177,52 @@ static bool local_must_ask(struct client *c, struct slice sql)
            balance_explain_asks(c, cmd.value);
 }
 
-/* As what the session acts; of a role that it has taken it is not known whether it is a superuser.
- * False: nobody here knows. */
-static bool caller_of(const struct client *c, struct admin_kill_caller *caller)
+/* A client that has this number; not one of a server where the session's means another. */
+static bool kill_find(
+    struct client *c, const struct admin_kill *k, struct client_row *row, struct row_names *names)
 {
-    struct slice role;
-
-    if (!c->kind->role(c, &role))
-        return false;
-    *caller = (struct admin_kill_caller){.role = pool_user(c->pool),
-        .is_superuser = c->pool->is_superuser,
-        .node = c->pool->cluster_node};
-    if (role.p == NULL || slice_ieq_str(role, "none"))
+    if (admin_kill_find(k, c->ss->env->shm, c->pool->cluster_node, row, names))
         return true;
-    caller->role = role;
-    caller->is_superuser = false;
-    return true;
+    share_kill_forget(c);
+    return false;
 }
 
-static enum admin_kill_verdict kill_judge(
-    const struct client *c, const struct admin_kill *k, struct client_row *row, struct err *err)
+/* The order is carried out. */
+static void kill_run(struct client *c, const struct admin_kill *k, const struct client_row *row)
 {
-    struct admin_kill_caller caller;
+    struct order_mail m = {.kind = ORDER_KILL_CLIENT, .client_id = row->id};
 
-    err_clear(err);
-    if (!caller_of(c, &caller))
-        return ADMIN_KILL_NOBODY;
-    return admin_kill_judge(k, c->ss->env->shm, &caller, row, err);
-}
-
-/* pg_terminate_backend() or pg_cancel_backend() of a client. Returns 0 with the row in `out`, or
- * -1: *err says why not. */
-static int kill_run(struct client *c, const struct admin_kill *k, struct slice sql, struct buf *out,
-    struct err *err)
-{
-    struct order_mail m = {.kind = ORDER_KILL_CLIENT};
-    struct client_row row;
-    enum admin_kill_verdict v = kill_judge(c, k, &row, err);
-
-    if (v != ADMIN_KILL_REFUSED && c->kind->tx_status(c) == 'E') {
-        admin_refuse_aborted(err, sql);
-        v = ADMIN_KILL_REFUSED;
-    }
-    if (v == ADMIN_KILL_REFUSED)
-        return -1;
-    m.client_id = row.id;
-    if (v == ADMIN_KILL_MAY && k->is_cancel)
+    if (k->is_cancel)
         client_cancel_request(
-            c->ss, k->pid, slice_of((const char *)row.secret, row.secret_len), -1);
-    else if (v == ADMIN_KILL_MAY)
-        orders_tell_worker(c->ss->env, row.worker, &m);
-    admin_kill_put_row(k, v == ADMIN_KILL_MAY, out);
-    return 0;
+            c->ss, k->pid, slice_of((const char *)row->secret, row->secret_len), -1);
+    else
+        orders_tell_worker(c->ss->env, row->worker, &m);
 }
 
 static enum local_verdict kill_query(struct client *c, struct slice sql)
 {
     struct client_row row;
+    struct row_names names;
     struct admin_kill k;
     struct buf out = {0};
     struct err err;
 
-    if (!admin_kill_read(sql, &k) || k.is_bound ||
-        kill_judge(c, &k, &row, &err) == ADMIN_KILL_NOBODY)
+    if (!admin_kill_read(sql, &k) || k.is_bound || !c->kind->orders(c) ||
+        !kill_find(c, &k, &row, &names))
         return LOCAL_NO; /* the server says that it has no such process */
     if (local_must_wait(c))
         return LOCAL_PARK;
-    client_note_local(c, sql);
-    admin_kill_put_columns(&k, &out);
-    if (kill_run(c, &k, sql, &out, &err) == -1) {
-        buf_empty(&out);
+    if (!share_kill_is_asking(c))
+        client_note_local(c, sql);
+    if (c->kind->tx_status(c) == 'E') {
+        admin_refuse_aborted(&err, sql);
         wire_put_err(&out, &err);
+    } else if (!share_kill_may(c, &k, row_user(&names))) {
+        return LOCAL_PARK;
+    } else {
+        kill_run(c, &k, &row);
+        admin_kill_put_columns(&k, &out);
+        admin_kill_put_row(&k, true, &out);
     }
     wire_put_ready(&out, c->kind->tx_status(c));
     client_note_idle(c);
@@ -410,10 +386,9 @@ static struct local_statement *add_statement(struct client *c, struct slice name
 /* The server parses it, too: which process is meant is known with its Bind. */
 static void kill_parse(struct client *c, struct slice name, struct slice sql)
 {
-    struct admin_kill_caller caller;
     struct admin_kill k;
 
-    if (!admin_kill_is_likely(sql) || !admin_kill_read(sql, &k) || !caller_of(c, &caller) ||
+    if (!admin_kill_is_likely(sql) || !admin_kill_read(sql, &k) || !c->kind->orders(c) ||
         local_open(c)->nobjects >= LOCAL_MAX_OBJECTS)
         return;
     if (find_statement(c, name) == NULL)
@@ -458,10 +433,10 @@ static bool kill_bind(
     struct client *c, const struct local_statement *s, struct wire_reader *r, struct admin_kill *k)
 {
     struct client_row row;
-    struct err err;
+    struct row_names names;
 
     *k = s->kill;
-    return admin_kill_bind(k, r) && kill_judge(c, k, &row, &err) != ADMIN_KILL_NOBODY;
+    return admin_kill_bind(k, r) && kill_find(c, k, &row, &names);
 }
 
 static enum local_verdict local_bind(struct client *c, struct wire_reader *r)
@@ -537,17 +512,28 @@ static enum local_verdict local_describe(struct client *c, struct wire_reader *r
 
 static enum local_verdict kill_execute(struct client *c, struct local_portal *p)
 {
+    struct client_row row;
+    struct row_names names;
     struct buf out = {0};
     struct err err;
+    bool is_there;
 
     if (local_must_wait(c))
         return LOCAL_PARK;
     c->local_batch = true;
-    if (p->has_run)
+    is_there = kill_find(c, &p->kill, &row, &names);
+    if (p->has_run) {
         wire_put_command_complete(&out, "SELECT 0");
-    else if (kill_run(c, &p->kill, slice_of(NULL, 0), &out, &err) == -1) {
+    } else if (c->kind->tx_status(c) == 'E') {
+        admin_refuse_aborted(&err, slice_of(NULL, 0));
         local_fail(c, &err);
         return LOCAL_DONE;
+    } else if (is_there && !share_kill_may(c, &p->kill, row_user(&names))) {
+        return LOCAL_PARK;
+    } else {
+        if (is_there)
+            kill_run(c, &p->kill, &row);
+        admin_kill_put_row(&p->kill, is_there, &out);
     }
     p->has_run = true;
     client_send(c, &out);

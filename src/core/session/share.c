@@ -64,6 +64,7 @@ HOT static void turn_free(struct sessions *ss, struct share *s)
     mem_free(t->last_words);
     mem_free(t->lost_words);
     mem_free(t->refusal);
+    mem_free(t->kill);
     if (ss->nspare_turns == SHARE_SPARE_TURNS) {
         buf_free(&begin);
         buf_free(&retry);

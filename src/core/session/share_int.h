@@ -48,6 +48,7 @@ enum share_phase {
     SHARE_SYNCING,  /* settings that may be refused are under way: parked */
     SHARE_ASKING,   /* a question about the catalogue is: parked */
     SHARE_LOOKING,  /* a Describe of ours is: parked */
+    SHARE_JUDGING,  /* a question whether the session may do what it wants is: parked */
     SHARE_ATTACHED, /* the link is the client's */
     SHARE_REPAIRING /* after the transaction: a RESET is put right, or pins are looked at */
 };
@@ -232,6 +233,7 @@ struct share_turn {
     int64_t refused_us;        /* wall clock: a server that takes no writes; 0: none has */
     struct err *lost_words;    /* ... when its time-out ended the transaction that is untold */
     struct err *last_words;    /* of the server, when it ends; NULL mostly */
+    struct share_kill *kill;   /* an order about another client; NULL mostly */
     struct err *refusal; /* what the client is told instead of what the server says; NULL mostly */
     struct share_portal *portals;
     struct share_name *dropped;  /* by DEALLOCATE in this exchange */

@@ -15,6 +15,7 @@
 
 #include "client_ddl_int.h"
 #include "share_int.h"
+#include "share_kill_int.h"
 
 static void on_auth(void *owner, struct link *link, const char *msg, size_t n)
 {
@@ -143,6 +144,8 @@ static void on_synced(struct client *c)
     struct link *link = c->link;
     struct err err;
 
+    if (!link_own_failed(link) && share_kill_ask_owed(c))
+        return;
     if (!link_own_failed(link) && s->turn->is_asker) {
         s->phase =
             SHARE_ASKING; /* the client's statement has no node yet: it is not for this one */
@@ -418,6 +421,9 @@ HOT static void on_quiet(void *owner, struct link *link)
     case SHARE_LOOKING:
         share_columns_asked(c);
         break;
+    case SHARE_JUDGING:
+        share_kill_asked(c);
+        break;
     case SHARE_REPAIRING:
         on_repaired(c);
         break;
@@ -436,6 +442,11 @@ static void on_settled(void *owner, struct link *link)
 
     if (link != c->link)
         return; /* the kept one, which has said something by itself */
+    if (c->share->phase == SHARE_JUDGING) {
+        share_kill_asked(c);
+        share_turn_end(c);
+        return;
+    }
     if (c->is_half_closed) {
         client_leave(c);
         return;
@@ -667,6 +678,10 @@ static bool on_error(void *owner, struct link *link, const struct errmsg *m)
             keep_words(s, m);
         return true;
     }
+    if (link_error_is_ours(link) && s->phase == SHARE_JUDGING) {
+        share_kill_on_error(c, m);
+        return false;
+    }
     if (link_error_is_ours(link) && is_refusal(m)) {
         s->exchange.saw_error =
             true; /* the sequence of a command of ours that failed: client_local.c */
@@ -729,6 +744,10 @@ static void on_own_row(void *owner, struct link *link, struct slice body)
     size_t i;
 
     (void)link;
+    if (c->share->phase == SHARE_JUDGING) {
+        share_kill_on_row(c, body);
+        return;
+    }
     if (c->share->phase == SHARE_ASKING && share_cache_is_asking(c)) {
         share_cache_on_row(c, body);
         return;

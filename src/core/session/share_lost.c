@@ -16,6 +16,7 @@
 #include "client_lost_int.h"
 #include "share_again_int.h"
 #include "share_int.h"
+#include "share_kill_int.h"
 
 /* How long reads keep away from a node whose link died, and how long until the next try to open
  * one.
@@ -404,6 +405,22 @@ static void lost_behind_end(struct client *c, const struct link *link)
     client_after_quiet(c);
 }
 
+/* The client waits to hear whether it may do something: what it did before on that link is lost. */
+static void lost_judging(struct client *c, struct link *link, const struct err *err)
+{
+    struct share *s = c->share;
+    bool in_tx = is_in_transaction(s, link);
+
+    lost_roll_back(c);
+    if (in_tx)
+        share_forget_ends(s);
+    else
+        share_end_lost(s);
+    s->tx = in_tx ? SHARE_TX_LOST : SHARE_TX_OF_LINK;
+    c->server_batch = false;
+    share_fail_parked(c, err);
+}
+
 /* The server has ended the session by a setting: its own words say more than that it is lost. */
 static void keep_lost_words(struct share *s, const struct err *err)
 {
@@ -560,6 +577,7 @@ void share_on_lost(void *owner, struct link *link, const struct err *err, bool t
     struct buf retry;
     struct buf early;
     bool was_cache; /* what asked */
+    bool was_judging;
     bool goes_on;
     bool is_done;
     bool is_tied = share_is_tied_to(c, link);
@@ -601,6 +619,7 @@ void share_on_lost(void *owner, struct link *link, const struct err *err, bool t
     s->turn->lost_query = 0;
     s->exchange.saw_error = false;
     was_cache = s->turn->cache != NULL && share_cache_lost(c, link);
+    was_judging = phase == SHARE_JUDGING && share_kill_lost(c);
     if (phase == SHARE_ASKING) {
         if (!was_cache)
             c->balance->asking = ASKING_NONE;
@@ -616,6 +635,8 @@ void share_on_lost(void *owner, struct link *link, const struct err *err, bool t
             c->pool->names, reason.msg);
         reason.severity = ERR_FATAL;
         client_end(c, in_message ? NULL : &reason);
+    } else if (was_judging) {
+        lost_judging(c, link, &reason);
     } else if (is_done) {
         lost_behind_end(c, link);
     } else if (phase == SHARE_ATTACHED) {

@@ -51,6 +51,8 @@ void share_fail_parked(struct client *c, const struct err *err)
     bool is_home = s->turn->home != NULL;
 
     s->turn->is_cancelled = false;
+    mem_free(s->turn->kill);
+    s->turn->kill = NULL;
     if (c->balance != NULL)
         balance_wait_settle(c);
     if (is_home) {

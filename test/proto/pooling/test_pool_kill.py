@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: PostgreSQL
 """test_pool_kill: transaction mode, pg_terminate_backend() and pg_cancel_backend() of the number that pgpool told a client:
-an order about that client, with the rights that a server would ask for."""
+an order about that client, for who has the right to it by the server's own word."""
 import struct
 
 import pytest
 from pooling_house import login, states
 
 from pgt import waits
-from pgt.wire import SYNC, bind, close, describe, execute, parse, query
+from pgt.wire import FLUSH, SYNC, bind, cancel, close, describe, execute, parse, query
 
 INT4 = 23
 
@@ -90,21 +90,236 @@ def test_rights(pg, pool, how):
         c.bye()
 
 
+MEMBERS = """
+    create role kill_member login in role plain_user;
+    create role kill_idle login noinherit in role plain_user;
+    create role kill_signaller login in role pg_signal_backend;
+    create table kill_notes (n int);
+    grant all on kill_notes to public"""
+
+
+@pytest.fixture
+def members(pg):
+    """Roles that have plain_user's rights, might take them, and may signal anybody's; and a table."""
+    pg.rows(MEMBERS)
+    yield
+    pg.rows("drop table kill_notes; drop role kill_member, kill_idle, kill_signaller")
+
+
+@pytest.mark.parametrize("mode", ["transaction", "statement", "session"])
+@pytest.mark.parametrize("how", YES)
+def test_rights_of_members(pool, members, how, mode):
+    """Membership counts as in PostgreSQL: what is inherited, or was taken by SET ROLE; of pg_signal_backend, but not over superusers."""
+    boss, other = login(pool), login(pool, user="trust_user")
+    plain = {"user": "plain_user", "password": "plain_user_pw"}
+    member, idle, signaller = (login(pool, user=f"kill_{name}") for name in ("member", "idle", "signaller"))
+    for c in (member, idle, signaller):
+        assert not states(c.simple(f"set pool_mode = '{mode}'"))
+    for what in ("cancel", "terminate"):
+        assert call(signaller, what, how, boss.pid) == ["42501"]
+        assert call(member, what, how, boss.pid) == ["42501"]
+        assert call(member, what, how, other.pid) == ["42501"]
+    for c in (member, signaller):
+        target = login(pool, **plain)
+        assert call(c, "cancel", how, target.pid) == [YES[how]]
+        assert call(c, "terminate", how, target.pid) == [YES[how]]
+        assert [m.fields["C"] for m in target.read_eof() if m.type == "E"] == ["57P01"]
+    target = login(pool, **plain)
+    assert call(idle, "terminate", how, target.pid) == ["42501"]
+    assert target.value("select 1") == "1"
+    assert not states(idle.simple("set role plain_user"))
+    assert call(idle, "terminate", how, target.pid) == [YES[how]]
+    assert target.read_eof()
+    assert other.value("select 1") == boss.value("select 1") == "1"
+    for c in (boss, other, member, idle, signaller):
+        c.bye()
+
+
+def test_what_is_said(pg, pool, members):
+    """Every word but the hint is the server's."""
+    direct, c = (login(at, user="kill_member") for at in (pg, pool))
+    for name, user in (("a superuser", "postgres"), ("another role", "trust_user")):
+        servers, ours = login(pg, user=user), login(pool, user=user)
+        for what in ("cancel", "terminate"):
+            said = [next(m.fields for m in one.simple(f"select pg_{what}_backend({target.pid})") if m.type == "E")
+                    for one, target in ((direct, servers), (c, ours))]
+            assert "SHOW POOL_CLIENTS" in said[1].get("H", "")
+            assert [{k: f[k] for k in "SVCMD" if k in f} for f in said][0] == {k: said[1][k] for k in "SVCMD" if k in said[1]}, name
+        servers.bye()
+        ours.bye()
+    direct.bye()
+    c.bye()
+
+
+def test_rights_are_asked_anew(pg, pool, members):
+    """What a role was allowed a moment ago is not remembered."""
+    c = login(pool, user="kill_member")
+    one, two = (login(pool, user="plain_user", password="plain_user_pw") for _ in range(2))
+    assert call(c, "terminate", "simple", one.pid) == [b"t"]
+    pg.rows("revoke plain_user from kill_member")
+    assert call(c, "terminate", "simple", two.pid) == ["42501"]
+    pg.rows("alter role plain_user superuser; grant plain_user to kill_member")
+    try:
+        assert call(c, "terminate", "simple", two.pid) == ["42501"], "of a superuser by now"
+    finally:
+        pg.rows("alter role plain_user nosuperuser")
+    assert two.value("select 1") == "1"
+    for w in (c, two):
+        w.bye()
+
+
+def test_names_of_ones_own_are_not_asked(pg, pool, members):
+    """Functions and operators that somebody puts in front of the catalogue's do not answer for it."""
+    pg.rows("""create schema kill_own authorization kill_idle;
+        set role kill_idle;
+        create function kill_own.yes(name, name) returns bool language sql as 'select true';
+        create operator kill_own.= (leftarg = name, rightarg = name, function = kill_own.yes);
+        create function kill_own.pg_has_role(oid, text) returns bool language sql as 'select true';
+        create function kill_own.pg_has_role(text, text) returns bool language sql as 'select true';
+        create view kill_own.pg_roles as select rolname, oid, true as rolsuper from pg_catalog.pg_roles""")
+    c, target = login(pool, user="kill_idle"), login(pool, user="trust_user")
+    assert not states(c.simple("set search_path = kill_own, pg_catalog"))
+    assert call(c, "terminate", "simple", target.pid) == ["42501"]
+    assert target.value("select 1") == "1"
+    c.bye()
+    target.bye()
+    pg.rows("drop schema kill_own cascade")
+
+
+@pytest.mark.parametrize("begin", ["begin", "begin; select 1"])
+def test_refused_in_a_transaction(pg, pool, members, begin):
+    """It fails the transaction, as at a server, begun there or not."""
+    c, target = login(pool, user="kill_member"), login(pool, user="trust_user")
+    for sql in begin.split(";"):
+        c.simple(sql)
+    found = c.simple(f"select pg_terminate_backend({target.pid})")
+    assert states(found) == ["42501"] and found[-1].body == b"E"
+    assert states(c.simple("select 1")) == ["25P02"]
+    assert states(c.simple(f"select pg_terminate_backend({target.pid})")) == ["25P02"]
+    assert c.simple("rollback")[-1].body == b"I"
+    assert c.simple("begin")[-1].body == b"T"
+    c.simple("insert into kill_notes values (1)")
+    c.simple("savepoint s")
+    assert states(c.simple(f"select pg_cancel_backend({target.pid})")) == ["42501"]
+    assert not states(c.simple("rollback to s"))
+    assert c.simple("commit")[-1].body == b"I"
+    assert pg.value("select count(*) from kill_notes") == "1"
+    assert target.value("select 1") == c.value("select 1") == "1"
+    c.bye()
+    target.bye()
+
+
+@pytest.mark.parametrize("in_transaction", [False, True])
+def test_in_the_midst_of_a_sequence(pg, pool, members, in_transaction):
+    """The question belongs to the sequence: it commits nothing in front of it, and what is refused undoes that."""
+    c, other = login(pool, user="kill_member"), login(pool, user="trust_user")
+    insert = parse("insert into kill_notes values (1)") + bind() + execute()
+
+    def kill(pid: int) -> bytes:
+        return parse(f"select pg_terminate_backend({pid})") + bind() + execute()
+
+    def send(*parts: bytes) -> list:
+        if in_transaction:
+            assert c.simple("begin")[-1].body == b"T"
+        c.send(b"".join(parts) + SYNC)
+        found = c.ready()
+        if in_transaction:
+            assert found[-1].body == (b"E" if states(found) else b"T")
+            c.simple("commit")
+        return found
+
+    targets = [login(pool, user="plain_user", password="plain_user_pw") for _ in range(3)]
+    assert not states(send(insert, kill(targets[0].pid), insert))
+    assert pg.value("select count(*) from kill_notes") == "2"
+    assert states(send(insert, kill(targets[1].pid), parse("select 1/0") + bind() + execute(), insert)) == ["22012"]
+    assert pg.value("select count(*) from kill_notes") == "2", "what fails behind it undoes what was in front"
+    found = send(insert, kill(other.pid), insert)
+    assert states(found) == ["42501"] and [m.type for m in found].count("C") == 1
+    assert pg.value("select count(*) from kill_notes") == "2"
+    for gone in targets[:2]:
+        assert gone.read_eof()
+    c.send(insert + FLUSH)
+    c.read_until("C")
+    c.send(kill(targets[2].pid) + FLUSH)
+    assert c.read_until("C")[-2].row() == [b"t"]
+    c.send(SYNC)
+    assert not states(c.ready())
+    assert pg.value("select count(*) from kill_notes") == "3"
+    assert targets[2].read_eof()
+    assert other.value("select 1") == c.value("select 1") == "1"
+    c.bye()
+    other.bye()
+
+
+ASKED = "select pid from pg_locks where relation = 'pg_authid'::regclass and not granted"
+
+
+@pytest.fixture
+def held(pg, pool, members):
+    """The question waits for a lock: a session that holds it, who asks, and whom that is about."""
+    lock = login(pg)
+    c, target = login(pool, user="kill_member"), login(pool, user="plain_user", password="plain_user_pw")
+
+    def ask(begin: str | None = None) -> int:
+        assert c.value("select 1") == "1"
+        if begin:
+            assert not states(c.simple(begin))
+            assert not states(c.simple("insert into kill_notes values (1)"))
+        assert not states(lock.simple("begin"))
+        assert not states(lock.simple("lock table pg_catalog.pg_authid in access exclusive mode"))
+        c.send(query(f"select pg_terminate_backend({target.pid})"))
+        waits.wait_for("it is asked", lambda: lock.rows(ASKED), 20)
+        return int(lock.value(ASKED))
+
+    yield lock, c, target, ask
+    lock.bye()
+    c.bye()
+
+
+@pytest.mark.parametrize("begin", [None, "begin"])
+def test_cancelled_while_it_is_asked(pool, held, begin):
+    lock, c, target, ask = held
+    ask(begin)
+    cancel(pool.address, c.pid, c.key)
+    found = c.ready()
+    assert states(found) == ["57014"] and found[-1].body == (b"E" if begin else b"I")
+    assert not states(lock.simple("rollback"))
+    assert c.simple("rollback")[-1].body == b"I"
+    assert target.value("select 1") == c.value("select 1") == "1"
+    assert call(c, "terminate", "simple", target.pid) == [b"t"]
+
+
+def test_the_server_dies_while_it_is_asked(held):
+    """Outside of a transaction it is asked anew."""
+    lock, c, target, ask = held
+    assert lock.value(f"select pg_terminate_backend({ask()})") == "t"
+    assert not states(lock.simple("rollback"))
+    assert [m.row()[0] for m in c.ready() if m.type == "D"] == [b"t"]
+    assert target.read_eof()
+
+
+def test_the_server_dies_while_it_is_asked_in_a_transaction(pg, held):
+    """What that had done is lost, and the client is told."""
+    lock, c, target, ask = held
+    assert lock.value(f"select pg_terminate_backend({ask('begin')})") == "t"
+    assert not states(lock.simple("rollback"))
+    found = c.ready()
+    assert states(found) == ["57P01"] and found[-1].body == b"E"
+    assert c.simple("rollback")[-1].body == b"I"
+    assert pg.value("select count(*) from kill_notes") == "0"
+    assert target.value("select 1") == "1"
+    target.bye()
+
+
 @pytest.mark.parametrize("how", YES)
 def test_numbers_of_nobody_go_to_the_server(pg, pool, how):
     c = login(pool)
     no = b"\0" if how == "binary" else b"f"
     assert call(c, "cancel", how, (1 << 30) + 123456) == [no]
-    server = login_direct(pg)
+    server = login(pg)
     assert call(c, "terminate", how, int(server.value("select pg_backend_pid()"))) == [YES[how]]
     assert server.read_eof()
     c.bye()
-
-
-def login_direct(pg):
-    class Direct:
-        address = pg.address
-    return login(Direct)
 
 
 def test_a_name_that_is_used_again(pool):

@@ -5,8 +5,11 @@
 
 #include <check.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "admin/admin.h"
+#include "admin/kill.h"
+#include "wire/errmsg.h"
 
 static struct admin_cmd cmd;
 
@@ -258,6 +261,69 @@ START_TEST(pgpool_and_nonsense)
 }
 END_TEST
 
+/* What a server says is what a client hears, by the server's version. */
+START_TEST(orders_about_clients_are_refused_as_by_the_server)
+{
+    static const struct {
+        const char *version;
+        bool is_cancel;
+        const char *why; /* in the server's answer */
+        const char *msg;
+        const char *detail;
+    } row[] = {
+        {"15.4 (Debian)", true, "superuser", "must be a superuser to cancel superuser query", ""},
+        {"15.4", false, "superuser", "must be a superuser to terminate superuser process", ""},
+        {"9.6.1", true, "another role",
+            "must be a member of the role whose query is being canceled or member of "
+            "pg_signal_backend",
+            ""},
+        {"15.4", false, "another role",
+            "must be a member of the role whose process is being terminated or member of "
+            "pg_signal_backend",
+            ""},
+        {"16beta1", true, "superuser", "permission denied to cancel query",
+            "Only roles with the SUPERUSER attribute may cancel queries of roles with the "
+            "SUPERUSER attribute."},
+        {"17.2", false, "superuser", "permission denied to terminate process",
+            "Only roles with the SUPERUSER attribute may terminate processes of roles with the "
+            "SUPERUSER attribute."},
+        {"18.0", true, "another role", "permission denied to cancel query",
+            "Only roles with privileges of the role whose query is being canceled or with "
+            "privileges of the \"pg_signal_backend\" role may cancel this query."},
+        {"16.1", false, "another role", "permission denied to terminate process",
+            "Only roles with privileges of the role whose process is being terminated or with "
+            "privileges of the \"pg_signal_backend\" role may terminate this process."},
+    };
+    struct errmsg m = {.sqlstate = slice_of_str("22P02")};
+    struct buf question = {0};
+    struct buf said = {0};
+    struct admin_kill k = {0};
+    struct err err;
+    size_t i;
+
+    admin_kill_put_question(slice_of_str("o'neill\\"), &question);
+    ck_assert_ptr_nonnull(memmem(question.data, question.len, "6f276e65696c6c5c", 16));
+    for (i = 0; i < sizeof row / sizeof row[0]; i++) {
+        buf_clear(&said);
+        buf_printf(&said, "invalid input syntax for type boolean: \"pgpool: of a %s\"", row[i].why);
+        if (row[i].why[0] == 'a') {
+            buf_clear(&said);
+            buf_printf(&said, "ungültig: »pgpool: of %s«", row[i].why);
+        }
+        m.message = buf_slice(&said);
+        k.is_cancel = row[i].is_cancel;
+        ck_assert(admin_kill_refused(&k, &m, slice_of_str(row[i].version), &err));
+        ck_assert_str_eq(err.sqlstate, "42501");
+        ck_assert_str_eq(err.msg, row[i].msg);
+        ck_assert_str_eq(err.detail, row[i].detail);
+    }
+    m.message = slice_of_str("division by zero");
+    ck_assert(!admin_kill_refused(&k, &m, slice_of_str("15.4"), &err));
+    buf_free(&question);
+    buf_free(&said);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("admin_recognise");
@@ -275,6 +341,7 @@ int main(void)
     tcase_add_test(tc, pgpool_set);
     tcase_add_test(tc, pgpool_orders);
     tcase_add_test(tc, pgpool_and_nonsense);
+    tcase_add_test(tc, orders_about_clients_are_refused_as_by_the_server);
     suite_add_tcase(s, tc);
     sr = srunner_create(s);
     srunner_run_all(sr, CK_ENV);
