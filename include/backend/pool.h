@@ -77,6 +77,7 @@ struct pool {
     int64_t asked_us;       /* other workers were asked for one because these are late */
     int64_t trial_us;       /* is_kept_warm: when it is tried again after a failure */
     int64_t trial_wait_us;  /* how long it was waited for that; doubled each time */
+    int64_t place_since_us; /* what was opened until then leads to another database; 0: nothing */
     int64_t role_seen_us;   /* a server has said that the role may log in; 0: never */
     uint32_t version;       /* of the protocol, as the last client asked for it */
     uint64_t database_hash; /* of its name */
@@ -181,6 +182,10 @@ void pool_request_cancel(struct pool_request *req);
 /* Which database its links lead to: a reload of pools.conf reaches the workers one after the other,
  * and what one tells of the database that was meant before is not of this pool any more. */
 uint64_t pool_place(const struct pool *pool);
+/* The name that the database has at the server. */
+struct slice pool_database_there(const struct pool *pool);
+/* It leads to the database that a reload has put another one in the place of. */
+bool pool_link_is_elsewhere(const struct link *link);
 
 /* True when the server lets this user in without asking anything, as seen lately. */
 bool pool_is_trusted(const struct pool *pool);

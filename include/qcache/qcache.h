@@ -82,6 +82,11 @@ int64_t qcache_rules_expire_s(const struct qcache_rules *r, struct slice name);
 /* A function that is stable and depends on settings and arguments alone, or is listed. */
 bool qcache_rules_function_is_safe(const struct qcache_rules *r, struct slice name);
 
+/* What a session has SET may change results. */
+bool qcache_setting_matters(struct slice name);
+/* What tells a server apart of which nothing but its address is known. False: nothing does. */
+bool qcache_put_address(struct buf *key, const char *host, int port);
+
 /* --- qcache_judge.c: what the answer says --- */
 
 /* A table that results depend on, for counters. */

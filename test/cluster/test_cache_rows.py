@@ -26,6 +26,9 @@ SCHEMA = ("drop schema public cascade", "create schema public", "grant all on sc
           "create table moved (id int primary key, w text)", "insert into moved select i, 'm' || i from generate_series(1, 50) i",
           "create function move() returns trigger language plpgsql as 'begin new.id := new.id + 1; return new; end'",
           "create trigger x before update on moved for each row when (new.w = 'up') execute function move()",
+          "create table tree (id int primary key, up int references tree on delete cascade on update cascade, w text)",
+          "insert into tree select i, null, 'r' from generate_series(1, 40) i",
+          "insert into tree select 100 + i, i, 'c' from generate_series(1, 40) i",
           "create table g (id int primary key, n int, twice int generated always as (n * 2) stored)",
           "insert into g select i, i from generate_series(1, 50) i")
 
@@ -120,6 +123,21 @@ def test_what_is_written_goes(tables, start_pool, read, write, ours):
         assert not ours or as_text(told) == as_text(want), (told, want)  # his own write
         waits.wait_for("the new value is told", lambda: as_text(w.rows(read)) == as_text(want), 5)
         waits.holds_for("and no other", lambda: as_text(w.rows(read)) == as_text(want), 0.2)
+
+
+@pytest.mark.parametrize("write, want", [("delete from tree where id = {}", []), ("update tree set id = {0} + 200 where id = {0}", None)])
+def test_a_key_that_refers_to_its_own_table(tables, start_pool, write, want):
+    """A row takes others of its table with it: he who wrote sees that at once, whether or not the stream has come so far."""
+    pool = start_pool(tables.address, **POOL)
+    read = "select up from tree where id = 1{:02}"
+    with login(pool) as w:
+        for sql in (read.format(1), "explain " + write.format(1)):
+            w.rows(sql)
+        good(pool)
+        for i in range(1, 31):
+            warm(pool, w, read.format(i))
+            assert all(m.type != "E" for m in w.simple(write.format(i)))
+            assert as_text(w.rows(read.format(i))) == (want if want is not None else [[str(i + 200)]])
 
 
 def as_text(rows) -> list:

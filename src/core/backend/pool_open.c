@@ -294,10 +294,9 @@ void pool_grow(struct pool *pool)
 static void open_unasked(struct pool *pool)
 {
     static const struct paramset none;
-    const char *dbname = pool->set->dbname;
     struct link_startup startup = {.version = pool->version,
         .user = pool_user(pool),
-        .database = dbname == NULL ? pool_database(pool) : slice_of_str(dbname),
+        .database = pool_database_there(pool),
         .params = &none};
 
     open_own(pool, &startup, true);

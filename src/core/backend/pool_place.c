@@ -47,8 +47,15 @@ void pool_set_conf(struct pool *pool, const struct conf *conf)
         pool->is_moved = false;
     else if (was->target == pool->cluster_node || pool->is_moved)
         pool->is_moved = may_follow(pool);
-    if (!is_same_name(was->dbname, pool->set->dbname))
+    if (!is_same_name(was->dbname, pool->set->dbname)) {
+        pool->place_since_us = loop_now_us(pool->be->loop);
         retire_all(pool);
+    }
+}
+
+bool pool_link_is_elsewhere(const struct link *link)
+{
+    return link->is_retired && link->opened_us <= link->pool->place_since_us;
 }
 
 void pool_check_place(struct pool *pool)

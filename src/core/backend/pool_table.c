@@ -177,6 +177,13 @@ uint64_t pool_place(const struct pool *pool)
     return dbname == NULL ? 0 : hash_bytes(dbname, strlen(dbname), 1);
 }
 
+HOT struct slice pool_database_there(const struct pool *pool)
+{
+    const char *dbname = pool->set->dbname;
+
+    return dbname == NULL ? pool_database(pool) : slice_of_str(dbname);
+}
+
 HOT bool pool_is_paused(const struct pool *pool)
 {
     return pool_has_orders(pool) &&

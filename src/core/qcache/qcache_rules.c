@@ -5,6 +5,7 @@
 
 #include <regex.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/err.h"
 #include "base/mem.h"
@@ -37,6 +38,42 @@ static const char *const safe_functions[] = {"array_to_json", "array_to_string",
     "row_to_json", "time", "timestamp", "timestamptz", "timezone", "to_char", "to_date", "to_json",
     "to_jsonb", "to_number", "to_timestamp", "to_tsquery", "to_tsvector", "ts_headline",
     "websearch_to_tsquery"};
+
+/* No result depends on these. */
+static const char *const without_effect[] = {"application_name", "statement_timeout",
+    "lock_timeout", "idle_in_transaction_session_timeout", "idle_session_timeout",
+    "transaction_timeout", "client_min_messages", "synchronous_commit", "tcp_keepalives_idle",
+    "tcp_keepalives_interval", "tcp_keepalives_count", "log_statement",
+    "log_min_duration_statement"};
+
+bool qcache_setting_matters(struct slice name)
+{
+    size_t i;
+
+    for (i = 0; i < sizeof without_effect / sizeof without_effect[0]; i++)
+        if (slice_eq_str(name, without_effect[i]))
+            return false;
+    return true;
+}
+
+/* A host of this name is another one for another machine. */
+static bool is_of_this_machine(const char *host)
+{
+    return host[0] == '\0' || host[0] == '/' || strncmp(host, "127.", 4) == 0 ||
+           strcmp(host, "localhost") == 0 || strcmp(host, "::1") == 0;
+}
+
+bool qcache_put_address(struct buf *key, const char *host, int port)
+{
+    char machine[256] = "";
+
+    if (is_of_this_machine(host) && gethostname(machine, sizeof machine - 1) == -1)
+        return false;
+    buf_put(key, machine, strlen(machine) + 1);
+    buf_put(key, host, strlen(host) + 1);
+    buf_put(key, &port, sizeof port);
+    return true;
+}
 
 static bool match(const struct patterns *p, struct slice text)
 {

@@ -6,8 +6,6 @@
 
 #include "share_cache_int.h"
 
-/* The number of no table: it stands for the catalogue of its database. */
-#define OID_CATALOG 0
 /* Questions for one exchange; it may change faster than it can be asked. */
 #define ASK_MAX 8
 
@@ -38,7 +36,7 @@ int share_cache_scope(struct client *c, const struct sql_facts *facts)
 
     buf_clear(out);
     buf_put_byte(out, is_of_pools_conf(c->pool) ? (char)c->pool->cluster_node : '\0');
-    put_name(out, pool_database(c->pool));
+    put_name(out, pool_database_there(c->pool));
     put_name(out, pool_user(c->pool));
     put_setting(out, v, "role");
     put_setting(out, v, "session_authorization");
@@ -58,11 +56,11 @@ const struct qcache_judgement *share_cache_judged(struct client *c)
  * does. */
 static bool note_deps(struct client *c, struct share_cache *sc)
 {
-    cache_cell db = cache_cell_database(pool_database(c->pool));
+    cache_cell db = cache_cell_database(pool_database_there(c->pool));
 
     cache_deps_init(&sc->asked_deps);
     cache_deps_add(&sc->asked_deps, sc->gens, db);
-    cache_deps_add(&sc->asked_deps, sc->gens, cache_cell_table(db, OID_CATALOG));
+    cache_deps_add(&sc->asked_deps, sc->gens, cache_cell_table(db, SHARE_CACHE_OID_NONE));
     return cache_deps_read(&sc->asked_deps, sc->gens, loop_now_us(c->ss->loop)) == CACHE_FILL_OK;
 }
 
@@ -72,7 +70,7 @@ static void send_question(struct client *c, struct share_cache *sc)
     struct slice question = slice_of(all.p + sc->scope_len, all.n - sc->scope_len);
     struct buf sql = {0};
 
-    sc->is_firm = note_deps(c, sc);
+    sc->is_firm = note_deps(c, sc) && !share_cache_is_elsewhere(c);
     sc->nasked++;
     qcache_judge_free(&sc->judge);
     sc->judge = qcache_judge_new(question, c->ss->cache->rules);
@@ -114,7 +112,7 @@ static bool may_ask(const struct client *c)
 
     return (s->phase <= SHARE_WAITING || share_cache_own_is_quiet(c)) && !share_tx_is_lost(s) &&
            s->turn->home == NULL && (s->turn->cache == NULL || !s->turn->cache->ask_failed) &&
-           c->ss->cache->rules != NULL;
+           c->ss->cache->rules != NULL && !share_cache_is_elsewhere(c);
 }
 
 static void keep_question(struct client *c, struct share_cache *sc)
@@ -181,7 +179,7 @@ void share_cache_ask_after(struct client *c)
 {
     struct share_cache *sc = share_cache_of(c);
 
-    if (sc->asking != ASKS_NOTHING || c->ss->cache->rules == NULL)
+    if (sc->asking != ASKS_NOTHING || c->ss->cache->rules == NULL || share_cache_is_elsewhere(c))
         return; /* one at a time: the other one's turn comes when it is sent again */
     keep_question(c, sc);
     sc->asking = ASKS_AFTER;

@@ -65,7 +65,7 @@ uint32_t share_cache_depends_on(struct client *c, const struct qcache_judgement 
     const struct share_cache_said *said, cache_cell cell[CACHE_DEPS_MAX])
 {
     struct share_cache_worker *w = c->ss->cache;
-    cache_cell db = cache_cell_database(pool_database(c->pool));
+    cache_cell db = cache_cell_database(pool_database_there(c->pool));
     struct qcache_row row;
     uint32_t n = 0;
     uint32_t i;

@@ -64,7 +64,7 @@ static bool ask(struct client *c, const struct cache_key *key, const struct qcac
     const struct share_cache_said *said)
 {
     struct share_cache_worker *w = c->ss->cache;
-    cache_cell db = cache_cell_database(pool_database(c->pool));
+    cache_cell db = cache_cell_database(pool_database_there(c->pool));
     struct cache_far_deps deps = {0};
     struct share_cache *sc;
     uint32_t n;
@@ -109,7 +109,7 @@ enum feed_step share_cache_far_look(struct client *c, const struct cache_key *ke
         return ask(c, key, j, said) ? FEED_PARK : FEED_AGAIN;
     switch ((enum cache_far_found)f->found) {
     case CACHE_FAR_HIT:
-        hit->ntables = qcache_number_tables(j, w->store, pool_database(c->pool), hit->table);
+        hit->ntables = qcache_number_tables(j, w->store, pool_database_there(c->pool), hit->table);
         hit->took_us = f->took_us;
         buf_put(out, f->result.data, f->result.len);
         share_cache_far_forget(sc);

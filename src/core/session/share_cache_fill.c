@@ -49,7 +49,7 @@ void share_cache_fill_begin(struct client *c, const struct qcache_judgement *j,
     struct share_cache *sc;
 
     w->misses++;
-    spec.ntables = qcache_number_tables(j, w->store, pool_database(c->pool), spec.table);
+    spec.ntables = qcache_number_tables(j, w->store, pool_database_there(c->pool), spec.table);
     cache_note_miss(w->store, spec.table, spec.ntables);
     if (turn == CACHE_TURN_WAIT)
         return;
@@ -67,6 +67,7 @@ void share_cache_fill_begin(struct client *c, const struct qcache_judgement *j,
     memcpy(sc->table, spec.table, sizeof sc->table);
     sc->fill = cache_fill_begin(w->store, &spec);
     sc->filling = FILLING_WAITS;
+    sc->place = pool_place(c->pool);
     sc->since_us = loop_now_us(c->ss->loop);
     buf_clear(&sc->seen);
 }
@@ -169,6 +170,8 @@ static enum share_cache_source source_of(struct client *c, const struct cache_fi
     int node = link->pool->cluster_node;
     struct cache_standby is;
 
+    if (pool_link_is_elsewhere(link) || pool_place(link->pool) != c->share->turn->cache->place)
+        return SOURCE_OLD;
     if (is_primary(c, node))
         return SOURCE_PRIMARY;
     if (node >= v->nnodes || link->is_retired ||

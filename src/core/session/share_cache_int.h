@@ -96,7 +96,7 @@ enum share_cache_asking {
     ASKS_AFTER /* the question is kept until the transaction is over */
 };
 
-/* Of no table: the cell of `table` with it is that of what names mean (share_cache_ask.c). */
+/* Of no table: the cell of `table` with it is that of the catalogue, of what names mean. */
 #define SHARE_CACHE_OID_NONE 0
 
 /* A look-up in memcached. */
@@ -119,6 +119,7 @@ struct share_cache {
     uint8_t filling;  /* enum share_cache_filling */
     uint8_t source;   /* enum share_cache_source */
     bool has_shape;   /* columns are told in front of the rows */
+    uint64_t place;   /* the database that its key names: pool_place */
     uint64_t link_id; /* where it was sent */
     uint32_t ntables;
     uint16_t table[CACHE_ENTRY_TABLES]; /* numbers, for counters */
@@ -158,6 +159,8 @@ void share_cache_trim(struct client *c);
 bool share_cache_is_good(struct client *c);
 /* Results of it go by what its WAL says, too, and changes of its catalogue are noticed. */
 bool share_cache_is_followed(struct client *c);
+/* Its link leads to another database than the settings name by now, which has no cells. */
+bool share_cache_is_elsewhere(const struct client *c);
 /* share_cache_ask.c */
 /* The names of the statements as `facts` have them, and who asks: in ss->cache->scope. -1: too
  * many. */
@@ -171,8 +174,7 @@ bool share_cache_ask_lost(struct client *c);
 /* It is asked when the transaction is over. */
 void share_cache_ask_after(struct client *c);
 
-/* Nothing is under way on the link that the session is tied to, and no transaction is open on it.
- */
+/* Nothing is under way on the link that the session is tied to, not even a transaction. */
 bool share_cache_own_is_quiet(const struct client *c);
 /* Nothing ties the session that results depend on. */
 bool share_cache_knows_session(const struct share *s);

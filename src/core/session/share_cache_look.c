@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "config/conf.h"
 #include "config/conf_param.h"
+#include "config/pools_conf.h"
 #include "wire/batch.h"
 #include "wire/reader.h"
 #include "wire/writer.h"
@@ -23,23 +24,6 @@
 #define KEY_QUERY     'Q'
 #define KEY_DESCRIBED 'P' /* of the extended protocol, with the columns of its portal */
 #define KEY_ROWS      'R' /* ... without */
-
-/* No result depends on these. */
-static const char *const without_effect[] = {"application_name", "statement_timeout",
-    "lock_timeout", "idle_in_transaction_session_timeout", "idle_session_timeout",
-    "transaction_timeout", "client_min_messages", "synchronous_commit", "tcp_keepalives_idle",
-    "tcp_keepalives_interval", "tcp_keepalives_count", "log_statement",
-    "log_min_duration_statement"};
-
-static bool is_without_effect(struct slice name)
-{
-    size_t i;
-
-    for (i = 0; i < sizeof without_effect / sizeof without_effect[0]; i++)
-        if (slice_eq_str(name, without_effect[i]))
-            return true;
-    return false;
-}
 
 /* Transactions are read committed as far as the session has its say. */
 static bool says_isolation(const struct varset *v)
@@ -64,10 +48,11 @@ static bool is_eligible(const struct client *c)
 
     if ((s->phase > SHARE_WAITING && !share_cache_own_is_quiet(c)) || !share_cache_knows_session(s))
         return false;
-    if (s->greeted_alone || s->owes_parameters || share_tx_is_lost(s) || s->has_temp_path ||
-        t->home != NULL || client_local(c) != NULL || c->local_batch || c->local_error ||
-        c->server_batch || c->trace.client || (t->cache != NULL && t->cache->has_written) ||
-        (c->rare != NULL && c->rare->out != NULL) || says_isolation(s->vars.client))
+    if (share_cache_is_elsewhere(c) || s->greeted_alone || s->owes_parameters ||
+        share_tx_is_lost(s) || s->has_temp_path || t->home != NULL || client_local(c) != NULL ||
+        c->local_batch || c->local_error || c->server_batch || c->trace.client ||
+        (t->cache != NULL && t->cache->has_written) || (c->rare != NULL && c->rare->out != NULL) ||
+        says_isolation(s->vars.client))
         return false;
     return s->tx != SHARE_TX_VIRTUAL || !begins_otherwise(s);
 }
@@ -82,7 +67,7 @@ static void put_settings(struct buf *key, const struct varset *v)
         struct slice set = slice_of_str(p + name.n + 1);
 
         p = set.p + set.n + 1;
-        if (is_without_effect(name))
+        if (!qcache_setting_matters(name))
             continue;
         buf_put(key, name.p, name.n + 1);
         buf_put(key, set.p, set.n + 1);
@@ -90,12 +75,17 @@ static void put_settings(struct buf *key, const struct varset *v)
     buf_put_byte(key, '\0');
 }
 
-/* Which server's data they are, as far as the view knows. */
+/* Which server's data they are, as far as the view knows. In memcached a node's number says
+ * nothing: another pgpool may have given it to another server. */
 static bool put_cluster(struct client *c, struct buf *key)
 {
     int node = share_write_node(c);
     uint32_t at[4] = {(uint32_t)node, 0, 0, 0};
+    struct slice database = pool_database_there(c->pool);
     uint64_t system = 0;
+    const char *host;
+    int64_t timeout_ms;
+    int port;
 
     if (node == VIEW_NO_NODE)
         return false;
@@ -106,7 +96,10 @@ static bool put_cluster(struct client *c, struct buf *key)
     }
     buf_put(key, at, sizeof at);
     buf_put(key, &system, sizeof system);
-    return true;
+    buf_put(key, database.p, database.n + 1);
+    return c->ss->cache->far == NULL || system != 0 ||
+           (pools_conf_address(c->ss->conf, node, &host, &port, &timeout_ms) &&
+               qcache_put_address(key, host, port));
 }
 
 /* What a key is made of but for settings and the like. */
@@ -161,6 +154,7 @@ static struct slice text_in(struct slice key, struct slice database, struct slic
     while (!r.bad && wire_get_cstr(&r).n > 0)
         (void)wire_get_cstr(&r);
     (void)wire_get_bytes(&r, 4 * sizeof(uint32_t) + sizeof(uint64_t));
+    (void)wire_get_cstr(&r);
     (void)wire_get_bytes(&r, wire_get_u16(&r) * (uint32_t)sizeof(uint32_t));
     n = wire_get_u32(&r);
     return r.bad ? slice_of(NULL, 0) : wire_get_bytes(&r, n);
@@ -185,8 +179,8 @@ static void delete_far(struct client *c, const struct wanted *w)
 {
     struct share_cells cells = {0};
 
-    share_cells_add(
-        &cells, share_cache_cell_text(cache_cell_database(w->database), w->user, w->sql));
+    share_cells_add(&cells,
+        share_cache_cell_text(cache_cell_database(pool_database_there(c->pool)), w->user, w->sql));
     cache_gens_hold(c->ss->cache->gens, c->ss->env->slot, cells.p, cells.n);
     share_cache_out_add(c, &cells, false, share_cache_far_watch(c->ss->cache, cells.p[0]));
 }

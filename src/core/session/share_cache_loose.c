@@ -31,7 +31,7 @@ void share_cache_add_loose(
 
     l->cells = *cells;
     l->writes_all = writes_all;
-    l->db = cache_cell_database(pool_database(c->pool));
+    l->db = cache_cell_database(pool_database_there(c->pool));
     l->link_id = link_id;
     l->until_us = loop_now_us(c->ss->loop) + (link_id == 0 ? LOOSE_LOST_US : for_us);
     list_push_back(&w->loose, &l->node);

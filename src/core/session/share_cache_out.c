@@ -62,7 +62,7 @@ static struct share_cache_out *out_of(struct client *c)
 
     if (rare->out == NULL)
         rare->out = out_new(c->ss->cache, c);
-    rare->out->db = cache_cell_database(pool_database(c->pool));
+    rare->out->db = cache_cell_database(pool_database_there(c->pool));
     stream_cork(&c->stream);
     return rare->out;
 }

@@ -25,9 +25,6 @@ static void add_table(struct share_cells *s, cache_cell db, uint32_t oid)
     share_cells_add(s, cache_cell_whole(db, oid));
 }
 
-/* The number of no table: see share_cache_ask.c. */
-#define OID_CATALOG 0
-
 /* It is about to be done. Should this process not come to tell what became of it, nothing that is
  * older is kept for good. */
 static void warn_far(struct client *c, struct share_cache *sc)
@@ -118,7 +115,7 @@ static unsigned rows_written(struct client *c, const struct share_cache_said *sa
         return 0;
     qcache_row_find(w->arena, said->facts, said->sql, &row);
     n = qcache_row_writes(
-        j, &row, &said->params, cache_cell_database(pool_database(c->pool)), cell);
+        j, &row, &said->params, cache_cell_database(pool_database_there(c->pool)), cell);
     arena_reset(w->arena);
     return n;
 }
@@ -127,7 +124,7 @@ static void add_writes(struct client *c, uint32_t writes, const struct qcache_ju
     const struct share_cache_said *said)
 {
     struct share_cache *sc = share_cache_of(c);
-    cache_cell db = cache_cell_database(pool_database(c->pool));
+    cache_cell db = cache_cell_database(pool_database_there(c->pool));
     struct share_cells *more = &sc->cells;
     cache_cell cell[QCACHE_ROW_WRITES];
     unsigned nrows = rows_written(c, said, writes, j, cell);
@@ -140,7 +137,7 @@ static void add_writes(struct client *c, uint32_t writes, const struct qcache_ju
     if ((writes & QCACHE_W_DATABASE) != 0)
         share_cells_add(more, db);
     if ((writes & QCACHE_W_CATALOG) != 0)
-        share_cells_add(more, cache_cell_table(db, OID_CATALOG));
+        share_cells_add(more, cache_cell_table(db, SHARE_CACHE_OID_NONE));
     for (i = 0; i < nrows; i++)
         share_cells_add(more, cell[i]);
     for (i = 0; nrows == 0 && j != NULL && (writes & QCACHE_W_TABLES) != 0 && i < j->nwrites; i++)
@@ -170,6 +167,8 @@ static void send_writes(struct client *c, uint32_t writes, const struct qcache_j
     bool was_held = sc != NULL && sc->is_held;
     bool changes_any = (writes & changes) != 0;
 
+    if (changes_any && share_cache_is_elsewhere(c))
+        writes |= QCACHE_W_DATABASE | QCACHE_W_ALL;
     if ((writes & (QCACHE_W_ENDS | QCACHE_W_COMMITS)) == QCACHE_W_ENDS)
         share_cache_of(c)->commits_sent = true; /* what follows in the exchange is not in it */
     if (!changes_any && (sc == NULL || (writes & QCACHE_W_COMMITS) == 0))
@@ -233,7 +232,8 @@ void share_cache_note_writes(struct client *c, const struct share_cache_said *sa
         writes = QCACHE_W_UNREAD;
     if (!c->ss->conf->memqcache_auto_cache_invalidation)
         writes = only_unwatched(c, writes);
-    if ((writes & by_names) != 0 && share_cache_scope(c, facts) == 0) {
+    if ((writes & by_names) != 0 && !share_cache_is_elsewhere(c) &&
+        share_cache_scope(c, facts) == 0) {
         if (buf_slice(&c->ss->cache->scope).n == c->ss->cache->question_at)
             writes &= ~by_names; /* it names nothing */
         else if ((j = share_cache_judged(c)) == NULL)
@@ -291,7 +291,7 @@ void share_cache_unseen_begin(struct client *c)
     if (rare->unseen != NULL || (how.n > 0 && !slice_ieq_str(how, "database")))
         return; /* a walsender without a database runs no statements */
     rare->unseen = mem_alloc_zero(sizeof *rare->unseen);
-    share_cells_add(rare->unseen, cache_cell_database(pool_database(c->pool)));
+    share_cells_add(rare->unseen, cache_cell_database(pool_database_there(c->pool)));
     cache_gens_hold(c->ss->cache->gens, c->ss->env->slot, rare->unseen->p, rare->unseen->n);
     if (c->ss->cache->far != NULL)
         share_cache_far_unseen(c);

@@ -12,7 +12,7 @@
 static int stream_of(struct share_cache_worker *w, const struct pool *pool)
 {
     struct share_cache_stream *m = &w->stream[pool->database_hash % SHARE_CACHE_STREAMS];
-    struct slice name = pool_database(pool);
+    struct slice name = pool_database_there(pool);
 
     if (slice_eq_str(name, m->name))
         return m->n;
@@ -22,6 +22,13 @@ static int stream_of(struct share_cache_worker *w, const struct pool *pool)
     memcpy(m->name, name.p, name.n);
     m->name[name.n] = '\0';
     return m->n;
+}
+
+bool share_cache_is_elsewhere(const struct client *c)
+{
+    const struct link *link = c->link != NULL ? c->link : c->share->kept;
+
+    return link != NULL && pool_link_is_elsewhere(link);
 }
 
 static void free_all(struct client *c)

@@ -7,7 +7,7 @@ import pytest
 from cache_house import ask, login, run, when_on
 from memcached_house import IS_MISSING, Server
 
-from pgt import postgres
+from pgt import postgres, procs
 from pgt.waits import wait_for
 from pgt.wire import SYNC, bind, execute, parse, query
 
@@ -122,6 +122,25 @@ def test_own_write_is_seen_behind_it_at_once(start):
             w.send(query(f"update far set b = {n} where a = 1"), query(READ))
             w.ready()
             assert [int(m.row()[0]) for m in w.ready() if m.type == "D"] == [n]
+
+
+def test_servers_that_have_one_number(start):
+    """Of a server of pools.conf nothing is known but its address: another pgpool may have the number for another server."""
+    theirs, pools = [postgres.start_postgres() for _ in range(2)], []
+    try:
+        for n, pg in enumerate(theirs):
+            pg.rows(f"create table far (a int, b int); insert into far values (1, {n})")
+            path = procs.folder("pools") / "pools.conf"
+            path.write_text(f"[database far]\nhost = '{pg.address.host}'\nport = {pg.address.port}\ndbname = postgres\n", encoding="utf-8")
+            pools.append(start(pools_file=path))
+        with login(pools[0], database="far") as a, login(pools[1], database="far") as b:
+            ask(b, "select a from far")  # from here on it knows in what state the catalogue is
+            when_kept(a, 0)
+            when_kept(b, 1)
+            when_kept(a, 0)
+    finally:
+        for pg in theirs:
+            pg.stop()
 
 
 def test_orders_reach_all(made, start):
