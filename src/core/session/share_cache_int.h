@@ -145,9 +145,9 @@ struct share_cache {
     bool owes_word;    /* memcached has to be told, when their outcome is known */
     bool commits_sent; /* what may end it was, in the present exchange */
     uint64_t watch;    /* what was known of the catalogue when the first of it was judged */
-    uint32_t traits;   /* QCACHE_W_TABLES: a table as a whole is among its cells; QCACHE_W_NAMES: it
-                          was sent, in SET LOCAL search_path and the like;   QCACHE_W_COMMITS:
-                          something   that may end it was, and has not */
+    /* QCACHE_W_TABLES: a table as a whole is among its cells; NAMES: it was sent, in SET LOCAL
+     * search_path and the like; COMMITS: something that may end it was, and has not. */
+    uint32_t traits;
 };
 
 /* share_cache.c */

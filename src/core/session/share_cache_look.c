@@ -521,8 +521,7 @@ static const char *explain_key(
 
     if (!is_eligible(c))
         return "not now: the session, or its transaction, has written or has what results may "
-               "depend "
-               "on";
+               "depend on";
     if (!share_cache_is_good(c))
         return "not now: SHOW POOL_CACHE_STREAMS says why";
     if (!make_key(c, l, j))

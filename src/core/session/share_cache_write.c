@@ -260,7 +260,6 @@ void share_cache_note_unread(struct client *c)
 void share_cache_settle_writes(struct client *c)
 {
     struct share_cache *sc = c->share->turn->cache;
-
     bool is_open = share_tx_status(c) != 'I';
 
     /* A COMMIT that was bound and not executed comes in a later exchange, which does not name it.
