@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "wire/errmsg.h"
+#include "wire/message.h"
 #include "wire/reader.h"
 #include "wire/writer.h"
 
@@ -146,8 +147,7 @@ static bool link_tell_error(struct link *link, struct errmsg *m)
  */
 static bool link_on_error(struct link *link, const char *msg, const char *end, bool failed)
 {
-    struct slice body =
-        slice_of(msg + PROTO_HEADER_BYTES, (size_t)(end - msg) - PROTO_HEADER_BYTES);
+    struct slice body = message_body(slice_of(msg, (size_t)(end - msg)));
     struct errmsg m;
     bool keep;
 
@@ -172,31 +172,53 @@ static bool link_on_error(struct link *link, const char *msg, const char *end, b
 }
 
 /* The server's last words are no answer to anything: what it owes is owed until the end. */
-WARM static bool link_are_last_words(char type, struct slice body)
+WARM static bool link_are_last_words(struct slice body)
 {
     struct errmsg m;
 
-    if (type != BE_ERROR)
-        return false;
     (void)errmsg_decode(body, &m);
     return slice_eq_str(m.severity, "FATAL") || slice_eq_str(m.severity, "PANIC");
 }
 
-/* A reply that is not unsolicited: what the expect queue says of it. So much of it is there. */
-WARM static bool link_is_for_owner(struct link *link, const char *msg, size_t have)
+/* A reply that somebody has asked for: is it for the owner? So much of it is there. */
+static inline bool link_answers_owner(struct link *link, const char *msg, size_t have)
 {
-    char type = msg[0];
-
-    if (type == BE_NOTIFICATION) /* nothing of ours listens: whatever is under way, it is his */
-        return (link->phase == LINK_LENT && !link_awaits_reset(link)) ||
-               !expect_head_is_ours(&link->expect);
-    if (type == BE_NOTICE) /* the client was told when it parsed what is parsed again */
-        return !expect_head_is_quiet(&link->expect);
-    if (type == BE_PARAMETER_STATUS) /* with watch_tags: of a repaired RESET */
-        return !link->hide_parameters && (!expect_head_is_ours(&link->expect) || link->watch_tags);
     if (link->expect.is_seen)
         return link_see_reply(link, msg, have) == EXPECT_FORWARD;
-    return expect_reply(&link->expect, type) == EXPECT_FORWARD;
+    return expect_reply(&link->expect, msg[0]) == EXPECT_FORWARD;
+}
+
+/* The same of any message. */
+WARM static bool link_is_for_owner(struct link *link, const char *msg, size_t have)
+{
+    switch (msg[0]) {
+    case BE_NOTIFICATION: /* nothing of ours listens: whatever is under way, it is his */
+        return (link->phase == LINK_LENT && !link_awaits_reset(link)) ||
+               !expect_head_is_ours(&link->expect);
+    case BE_NOTICE: /* the client was told when it parsed what is parsed again */
+        return !expect_head_is_quiet(&link->expect);
+    case BE_PARAMETER_STATUS: /* with watch_tags: of a repaired RESET */
+        return !link->hide_parameters && (!expect_head_is_ours(&link->expect) || link->watch_tags);
+    default:
+        return link_answers_owner(link, msg, have);
+    }
+}
+
+/* What was judged goes into the run, or nowhere. */
+static inline void link_take(
+    struct link *link, struct link_run *run, const char *p, const char *end, bool for_owner)
+{
+    link->swallow_body = !for_owner || link->owner == NULL; /* in the next loan, too */
+    if (for_owner)
+        link_run_add(run, link, p, end);
+    else
+        link_flush_run(link, run);
+}
+
+static void link_tell_no_wait(struct link *link)
+{
+    if (link->owner != NULL && link->phase == LINK_LENT && link->ops->on_no_wait != NULL)
+        link->ops->on_no_wait(link->owner, link);
 }
 
 /* The replies that are made here and whose turn has come. */
@@ -250,9 +272,8 @@ HOT static void link_after_reply(struct link *link, char type)
             link_close(link); /* it would not be seen when all is read */
         return;
     }
-    if (link->owner != NULL && link->expect.lost && type == BE_READY &&
-        link->ops->on_no_wait != NULL)
-        link->ops->on_no_wait(link->owner, link);
+    if (link->expect.lost && type == BE_READY)
+        link_tell_no_wait(link);
     if (link->owner == NULL)
         return;
     if (expect_may_ask(&link->expect) && type == BE_READY && link->ops->on_doubt != NULL)
@@ -318,11 +339,10 @@ static void link_fail_reset(struct link *link)
 static bool link_on_reset_reply(
     struct link *link, struct link_run *run, char type, const char *msg, const char *end)
 {
-    struct slice body =
-        slice_of(msg + PROTO_HEADER_BYTES, (size_t)(end - msg) - PROTO_HEADER_BYTES);
+    struct slice body = message_body(slice_of(msg, (size_t)(end - msg)));
     bool fits = link_clean_is_answer(link, type, body);
 
-    if (!fits || (type == BE_ERROR && !link_are_last_words(type, body)) ||
+    if (!fits || (type == BE_ERROR && !link_are_last_words(body)) ||
         (type == BE_READY && body.p[0] != 'I')) {
         link_fail_reset(link);
         return false;
@@ -354,74 +374,92 @@ static void link_end_free(struct link *link)
         be->on_free_ended(be, node);
 }
 
-/* One whole message that matters, or the beginning of an error that is too long: link->body_left is
- * still to come of it. Returns false when the link is gone. */
-static bool link_on_whole(
-    struct link *link, struct link_run *run, char type, const char *msg, const char *end)
+/* False: nobody can have asked for such a message, and the link is gone. */
+static bool link_is_asked_for(struct link *link, char type, struct slice body, bool is_whole)
 {
-    struct slice body =
-        slice_of(msg + PROTO_HEADER_BYTES, (size_t)(end - msg) - PROTO_HEADER_BYTES);
-    bool failed = link->expect.failed;
-    char status = type == BE_READY && body.n == 1 ? body.p[0] : 0;
-    bool is_held;
-    bool for_owner;
-
-    if (link->phase == LINK_LOGIN) {
-        link_login_message(link, type, msg, (size_t)(end - msg));
-        return link->phase != LINK_CLOSED && stream_fd(&link->stream) != -1;
-    }
-    if (link_awaits_reset(link))
-        return link_on_reset_reply(link, run, type, msg, end);
-    if (link->phase == LINK_IDLE && type != BE_PARAMETER_STATUS && type != BE_ERROR)
-        return link_unasked(link);
-    if (link->phase == LINK_IDLE && type == BE_ERROR) {
+    switch ((enum link_phase)link->phase) {
+    case LINK_IDLE:
+        if (type == BE_NOTICE || type == BE_NOTIFICATION ||
+            (type == BE_PARAMETER_STATUS && is_whole))
+            return true;
+        if (type != BE_ERROR)
+            return link_unasked(link);
         link_end_free(link); /* its last words: the connection itself may end much later */
         return false;
+    case LINK_CLEANING:
+        return link_clean_is_answer(link, type, body) || link_unasked(link);
+    default:
+        if (!link_awaits_reset(link) || link_clean_is_answer(link, type, body))
+            return true;
+        link_fail_reset(link);
+        return false;
     }
-    if (link->phase == LINK_CLEANING && !link_clean_is_answer(link, type, body))
-        return link_unasked(link);
-    if (type == BE_ERROR)
-        expect_note_error(&link->expect);
-    if (type == BE_COMMAND_COMPLETE && link->owner != NULL && link->phase == LINK_LENT)
-        link->ops->on_tag(link->owner, link, slice_of(body.p, body.n > 0 ? body.n - 1 : 0));
-    if (link_are_last_words(type, body))
+}
+
+/* An error: who gets it, and in whose words. */
+static void link_take_error(
+    struct link *link, struct link_run *run, const char *msg, const char *end, struct slice body)
+{
+    bool failed = link->expect.failed;
+    bool for_owner;
+
+    expect_note_error(&link->expect);
+    if (link_are_last_words(body))
         for_owner = !expect_head_is_ours(&link->expect);
     else
-        for_owner = link_is_for_owner(link, msg, (size_t)(end - msg));
-    if (type == BE_ERROR)
-        link_flush_run(link, run); /* the owner may say it in other words */
-    if (type == BE_ERROR && link->phase != LINK_CLOSED && link_on_error(link, msg, end, failed))
+        for_owner = link_answers_owner(link, msg, (size_t)(end - msg));
+    link_flush_run(link, run); /* the owner may say it in other words */
+    if (link->phase != LINK_CLOSED && link_on_error(link, msg, end, failed))
         for_owner = false;
-    is_held = type == BE_READY && expect_is_last_held(&link->expect);
-    if (is_held) {
-        for_owner = false;
-        link->expect.is_held = link->expect.len > 0;
-    }
+    if (link->phase != LINK_CLOSED)
+        link_take(link, run, msg, end, for_owner);
+}
+
+static void link_take_tag(
+    struct link *link, struct link_run *run, const char *msg, const char *end, struct slice body)
+{
+    bool for_owner;
+
+    if (link->owner != NULL && link->phase == LINK_LENT)
+        link->ops->on_tag(link->owner, link, slice_of(body.p, body.n > 0 ? body.n - 1 : 0));
     if (link->phase == LINK_CLOSED)
-        return false;
-    link->swallow_body = !for_owner || link->owner == NULL;
-    if (for_owner && status != 0)
-        link_tell_status(link, body.p);
+        return;
+    for_owner = link_answers_owner(link, msg, (size_t)(end - msg));
+    link_take(link, run, msg, end, for_owner);
     if (for_owner)
-        link_run_add(run, link, msg, end);
-    else
-        link_flush_run(link, run);
-    if (type == BE_COMMAND_COMPLETE && for_owner)
         link->be->nrows += proto_tag_rows(msg, (uint32_t)body.n + 4);
-    if (type == BE_PARAMETER_STATUS)
-        link_on_parameter(link, body);
-    else if (status != 0)
+}
+
+static void link_take_ready(
+    struct link *link, struct link_run *run, const char *msg, const char *end, struct slice body)
+{
+    char status = body.n == 1 ? body.p[0] : 0;
+    bool for_owner = link_answers_owner(link, msg, (size_t)(end - msg));
+    bool is_held = expect_is_last_held(&link->expect);
+
+    if (is_held)
+        link->expect.is_held = link->expect.len > 0;
+    if (for_owner && !is_held && status != 0)
+        link_tell_status(link, body.p);
+    link_take(link, run, msg, end, for_owner && !is_held);
+    if (status != 0)
         link_on_ready(link, status, for_owner || is_held);
+}
+
+/* Behind such a message: what is due by now. Returns false when the link is gone. */
+static bool link_behind_whole(struct link *link, struct link_run *run, char type)
+{
+    const struct expect *owed = &link->expect;
+
     if (link->phase == LINK_CLOSED)
         return false;
-    if (expect_is_made_due(&link->expect))
+    if (expect_is_made_due(owed))
         link_make_replies(link, run);
-    if (type == BE_ERROR && expect_head_is_spare(&link->expect) && link->owner != NULL &&
-        link->phase == LINK_LENT && link->ops->on_no_wait != NULL)
-        link->ops->on_no_wait(link->owner, link);
+    if (type == BE_ERROR && expect_head_is_spare(owed))
+        link_tell_no_wait(link);
     if (link->body_left == 0 &&
-        (type == BE_READY || (link->expect.len == 0 && type != BE_PARAMETER_STATUS) ||
-            (link->expect.lost && link->phase == LINK_CLEANING))) {
+        (type == BE_READY || (owed->len == 0 && type != BE_PARAMETER_STATUS) ||
+            (owed->lost && link->phase == LINK_CLEANING))) {
         link_flush_run(link, run);
         if (link->phase != LINK_CLOSED)
             link_after_reply(link, type);
@@ -429,6 +467,40 @@ static bool link_on_whole(
             link_cancel_owner(link, -1);
     }
     return link->phase != LINK_CLOSED;
+}
+
+/* One whole message that matters, or the beginning of an error that is too long: link->body_left is
+ * still to come of it. Returns false when the link is gone. */
+static bool link_on_whole(
+    struct link *link, struct link_run *run, char type, const char *msg, const char *end)
+{
+    struct slice body = message_body(slice_of(msg, (size_t)(end - msg)));
+
+    if (link->phase == LINK_LOGIN) {
+        link_login_message(link, type, msg, (size_t)(end - msg));
+        return link->phase != LINK_CLOSED && stream_fd(&link->stream) != -1;
+    }
+    if (link_awaits_reset(link))
+        return link_on_reset_reply(link, run, type, msg, end);
+    if (!link_is_asked_for(link, type, body, true))
+        return false;
+    switch (type) {
+    case BE_READY:
+        link_take_ready(link, run, msg, end, body);
+        break;
+    case BE_ERROR:
+        link_take_error(link, run, msg, end, body);
+        break;
+    case BE_COMMAND_COMPLETE:
+        link_take_tag(link, run, msg, end, body);
+        break;
+    default:
+        ASSERT(type == BE_PARAMETER_STATUS);
+        link_take(link, run, msg, end, link_is_for_owner(link, msg, (size_t)(end - msg)));
+        link_on_parameter(link, body);
+        break;
+    }
+    return link_behind_whole(link, run, type);
 }
 
 static bool link_bad_message(struct link *link, struct link_run *run)
@@ -477,6 +549,33 @@ COLD APART static bool link_name_notifier(struct link *link, const char *p, size
     return true;
 }
 
+/* A message that is passed on as it comes, or its beginning, up to `end`. */
+static void link_on_part(
+    struct link *link, struct link_run *run, char type, const char *p, const char *end)
+{
+    bool for_owner = link_is_for_owner(link, p, (size_t)(end - p)) && link->owner != NULL;
+    uint32_t len = proto_get_u32(p + 1);
+
+    link->body_left = len + 1U - (uint32_t)(end - p);
+    link_take(link, run, p, end, for_owner);
+    if (type == BE_COMMAND_COMPLETE && for_owner && link->body_left == 0)
+        link->be->nrows += proto_tag_rows(p, len);
+    if (type == BE_COPY_IN && link->phase == LINK_CLEANING)
+        link_clean_copy_in(link);
+    if (expect_is_made_due(&link->expect))
+        link_make_replies(link, run);
+    if (link->expect.len == 0 && link->body_left == 0 && type != BE_NOTICE &&
+        type != BE_NOTIFICATION) {
+        link_flush_run(link, run);
+        if (link->phase != LINK_CLOSED)
+            link_after_reply(link, type);
+    }
+    if (type == BE_COPY_IN && link->phase == LINK_LENT) {
+        link_flush_run(link, run);
+        link_tell_no_wait(link);
+    }
+}
+
 /* Starts one message at `p`. Returns where to go on, or NULL to stop: the rest is carried over, or
  * the link is gone. */
 WARM APART static const char *link_on_header(
@@ -485,7 +584,6 @@ WARM APART static const char *link_on_header(
     uint32_t len = proto_get_u32(p + 1);
     char type = p[0];
     size_t have = (size_t)(end - p);
-    bool for_owner;
 
     if (len < 4 || len > INT32_MAX)
         return link_bad_message(link, run), NULL;
@@ -499,44 +597,14 @@ WARM APART static const char *link_on_header(
         link->be->has_more = have > len + 1U ? link : NULL;
         return link_on_whole(link, run, type, p, p + len + 1U) ? p + len + 1U : NULL;
     }
-    if (type == BE_NOTIFICATION && !link_name_notifier(link, p, have))
+    if ((type == BE_NOTIFICATION && !link_name_notifier(link, p, have)) ||
+        !link_is_asked_for(link, type, slice_of(p + PROTO_HEADER_BYTES, 0), false))
         return NULL;
-    if (link->phase == LINK_IDLE && type != BE_NOTICE && type != BE_NOTIFICATION)
-        return link_unasked(link), NULL;
-    if (link->phase == LINK_CLEANING &&
-        !link_clean_is_answer(link, type, slice_of(p + PROTO_HEADER_BYTES, 0)))
-        return link_unasked(link), NULL;
-    if (link_awaits_reset(link) &&
-        !link_clean_is_answer(link, type, slice_of(p + PROTO_HEADER_BYTES, 0)))
-        return link_fail_reset(link), NULL;
     if (have < len + 1U && link->expect.is_seen && link_see_waits(link, type, len + (size_t)1))
         return NULL;
     if (have > len + 1U)
         have = len + 1U;
-    for_owner = link_is_for_owner(link, p, have) && link->owner != NULL;
-    link->swallow_body = !for_owner; /* also the part that comes in the next loan */
-    link->body_left = len + 1U - (uint32_t)have;
-    if (for_owner)
-        link_run_add(run, link, p, p + have);
-    else
-        link_flush_run(link, run);
-    if (type == BE_COMMAND_COMPLETE && for_owner && link->body_left == 0)
-        link->be->nrows += proto_tag_rows(p, len);
-    if (type == BE_COPY_IN && link->phase == LINK_CLEANING)
-        link_clean_copy_in(link);
-    if (expect_is_made_due(&link->expect))
-        link_make_replies(link, run);
-    if (link->expect.len == 0 && link->body_left == 0 && type != BE_NOTICE &&
-        type != BE_NOTIFICATION) {
-        link_flush_run(link, run);
-        if (link->phase != LINK_CLOSED)
-            link_after_reply(link, type);
-    }
-    if (type == BE_COPY_IN && link->phase == LINK_LENT && link->ops->on_no_wait != NULL) {
-        link_flush_run(link, run);
-        if (link->owner != NULL)
-            link->ops->on_no_wait(link->owner, link);
-    }
+    link_on_part(link, run, type, p, p + have);
     return link->phase == LINK_CLOSED ? NULL : p + have;
 }
 
