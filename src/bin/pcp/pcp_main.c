@@ -9,46 +9,6 @@
 
 #include "pcp_tool.h"
 
-static void put_request(
-    const struct tool *t, const struct tool_options *o, char *type, struct buf *out)
-{
-    *type = (char)t->request;
-    if (o->status || o->watch) {
-        *type = PCP_RECOVERIES;
-        buf_put_cstr(out, o->status ? PCP_STATUS : PCP_WATCH);
-        pcp_put_int(out, o->has_id ? o->id : -1);
-        return;
-    }
-    if (t->request == PCP_DETACH && o->gracefully)
-        *type = PCP_DETACH_GRACEFULLY;
-    if (t->request == PCP_STOP && o->scope == 'c')
-        *type = PCP_STOP_CLUSTER;
-    if (t->request == PCP_STOP) {
-        buf_put_byte(out, o->mode);
-        return;
-    }
-    if (t->request == PCP_PROMOTE) {
-        if (o->gracefully)
-            *type = PCP_PROMOTE_GRACEFULLY;
-        buf_printf(out, "%d ", o->id);
-        buf_put_byte(out, '\0');
-        buf_put_byte(out, o->switchover ? 's' : 'n');
-        return;
-    }
-    if (t->request == PCP_ORDER) {
-        buf_put_cstr(out, t->name);
-        buf_put_cstr(out, o->database == NULL ? "" : o->database);
-    }
-    if (t->request == PCP_RELOAD || t->request == PCP_LOG_ROTATE)
-        buf_put_byte(out, o->scope);
-    if (t->arg == ARG_NODE)
-        pcp_put_int(out, o->has_id ? o->id : -1);
-    if (o->why != NULL)
-        buf_put_cstr(out, o->why);
-    if (t->arg == ARG_PROCESS || t->arg == ARG_WATCHDOG)
-        pcp_put_int(out, o->has_id ? o->id : t->arg == ARG_WATCHDOG ? -1 : 0);
-}
-
 /* Sends the request and prints the answer: the exit status. */
 static int run_command(const struct tool *t, const struct tool_options *o, struct tool_link *l)
 {
@@ -58,7 +18,7 @@ static int run_command(const struct tool *t, const struct tool_options *o, struc
     char type;
     int rc = -1;
 
-    put_request(t, o, &type, &body);
+    type = tool_put_request(t, o, &body);
     l->tells = l->tells || t->request == PCP_ORDER;
     if (tool_link_send(l, type, &body))
         rc = tool_link_answer(l, pcp_answer_type(type), &answer);

@@ -352,11 +352,44 @@ static bool take_argument(const struct tool *t, int argc, char **argv, struct to
     return true;
 }
 
-int tool_opts_parse(
-    const struct tool *t, int argc, char **argv, struct tool_options *o, int *status)
+/* --help or --version, which need no server. */
+static bool answers_by_itself(const struct tool *t, const char *option)
+{
+    if (strcmp(option, "-?") == 0 || strcmp(option, "--help") == 0)
+        usage(t);
+    else if (strcmp(option, "-V") == 0 || strcmp(option, "--version") == 0)
+        fprintf(stderr, "pcp_%s (pgpool-II) %s\n", t->name, PACKAGE_VERSION);
+    else
+        return false;
+    return true;
+}
+
+static int default_timeout_s(const struct tool *t, const struct tool_options *o)
+{
+    if (t->request == PCP_RECOVERY && !o->status)
+        return MAX_TIMEOUT_S;
+    return o->gracefully || o->switchover || t->arg == ARG_DATABASE ? LEAVE_TIMEOUT_S
+                                                                    : DEFAULT_TIMEOUT_S;
+}
+
+/* What was not given, as it is without. */
+static void fill_in(const struct tool *t, struct tool_options *o)
 {
     const struct passwd *pw;
 
+    if (o->host[0] == '\0')
+        o->host = DEFAULT_HOST;
+    if (o->scope == '\0')
+        o->scope = 'l';
+    if (o->timeout_s == 0)
+        o->timeout_s = default_timeout_s(t, o);
+    if (o->user == NULL && (pw = getpwuid(geteuid())) != NULL)
+        o->user = pw->pw_name;
+}
+
+int tool_opts_parse(
+    const struct tool *t, int argc, char **argv, struct tool_options *o, int *status)
+{
     *o = (struct tool_options){
         .host = DEFAULT_HOST,
         .port = DEFAULT_PORT,
@@ -364,31 +397,15 @@ int tool_opts_parse(
         .id = -1,
     };
     *status = EXIT_SUCCESS;
-    if (argc > 1 && (strcmp(argv[1], "-?") == 0 || strcmp(argv[1], "--help") == 0)) {
-        usage(t);
+    if (argc > 1 && answers_by_itself(t, argv[1]))
         return -1;
-    }
-    if (argc > 1 && (strcmp(argv[1], "-V") == 0 || strcmp(argv[1], "--version") == 0)) {
-        fprintf(stderr, "pcp_%s (pgpool-II) %s\n", t->name, PACKAGE_VERSION);
-        return -1;
-    }
     if (scan(t, argc, argv, o) == -1 || !take_argument(t, argc, argv, o))
         return wrong(t, status);
-    if (o->host[0] == '\0')
-        o->host = DEFAULT_HOST;
+    fill_in(t, o);
     if (o->tls && o->host[0] == '/') {
         fprintf(stderr, "pcp_%s: TLS is for TCP: name a host\n", t->name);
         return wrong(t, status);
     }
-    if (o->scope == '\0')
-        o->scope = 'l';
-    if (o->timeout_s == 0)
-        o->timeout_s = t->request == PCP_RECOVERY && !o->status ? MAX_TIMEOUT_S
-                       : o->gracefully || o->switchover || t->arg == ARG_DATABASE
-                           ? LEAVE_TIMEOUT_S
-                           : DEFAULT_TIMEOUT_S;
-    if (o->user == NULL && (pw = getpwuid(geteuid())) != NULL)
-        o->user = pw->pw_name;
     if (o->user == NULL || o->user[0] == '\0' || strlen(o->user) > PCP_USER_BYTES) {
         fprintf(stderr, "pcp_%s: no user name, or one that is too long\n", t->name);
         return wrong(t, status);

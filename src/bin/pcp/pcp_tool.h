@@ -52,10 +52,14 @@ struct tool_answer {
 struct tool;
 typedef bool tool_print_fn(
     const struct tool *t, const struct tool_options *o, const struct tool_answer *a);
+/* Appends the body of the request. */
+typedef void tool_put_fn(const struct tool *t, const struct tool_options *o, struct buf *out);
 
 struct tool {
     const char *name; /* without "pcp_" */
     enum pcp_type request;
+    enum pcp_type variant; /* in its place: gracefully, or for the whole watchdog cluster */
+    tool_put_fn *put;
     enum tool_arg arg;
     bool needs_arg;
     const char *letters; /* of the options that only some tools have */
@@ -68,6 +72,8 @@ struct tool {
 const struct tool *tool_find(const char *name);
 /* All of them, ended by one without a name. */
 const struct tool *tool_list(void);
+/* Appends the body of what the options ask for; returns the type of the request. */
+char tool_put_request(const struct tool *t, const struct tool_options *o, struct buf *out);
 
 /* --- pcp_opts.c --- */
 /* Reads the command line. 0: go on; else exit with *status. */

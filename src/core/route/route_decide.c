@@ -442,43 +442,50 @@ static void place_begin(struct route_case *c)
         out->reason = ROUTE_R_READ_ONLY_TX;
 }
 
-/* A read-only transaction lives on one node. What cannot run on a standby leaves it; what would
- * fail on the primary, too, and what a standby only might answer late, stays. Cursors stay, as
- * they are of no use anywhere else. */
+/* A read in a read-only transaction that lives somewhere, or may begin anywhere. */
+static void place_read_in_read_only_tx(struct route_case *c)
+{
+    if (c->in->session->has_tx_node)
+        c->out->reason = ROUTE_R_READ_ONLY_TX;
+    else if (asks_before_each_read(c))
+        c->out->reason = ROUTE_R_EACH_READ;
+    else
+        route_place_read(c->in, c->out);
+}
+
+/* It cannot run on the standby where the transaction lives. What would fail on the primary, too,
+ * stays, and so do cursors, as they are of no use anywhere else. */
+static bool leaves_read_only_tx(const struct route_case *c, int primary)
+{
+    const struct route_session *s = c->in->session;
+
+    return s->has_tx_node && s->tx_node != primary && !is_cursor(c->stmt) &&
+           (!fails_in_read_only_tx(c->out->reason) || s->has_temp_tables);
+}
+
+/* A read-only transaction lives on one node. What a standby only might answer late stays there. */
 static void place_in_read_only_tx(struct route_case *c)
 {
     struct route_decision *out = c->out;
     const struct route_session *s = c->in->session;
     int primary = view_write_node(c->in->view);
-    bool may = out->class == ROUTE_EITHER && !out->must_ask && route_is_soft(c->denied);
+    bool is_of_tx = out->class == ROUTE_TX || out->class == ROUTE_SESSION;
+    bool may = out->class == ROUTE_EITHER && !out->must_ask && route_is_soft(c->denied) &&
+               (s->has_tx_node || c->denied == ROUTE_R_NONE);
 
-    if (!s->has_tx_node && !s->tx_failed &&
-        (out->class == ROUTE_TX || out->class == ROUTE_SESSION)) {
+    if (!s->has_tx_node && !s->tx_failed && is_of_tx) {
         place_begin(c); /* begun, but nowhere yet */
         return;
     }
     out->node = s->has_tx_node ? s->tx_node : primary;
-    if (s->tx_failed || out->class == ROUTE_TX || out->class == ROUTE_SESSION ||
-        out->node == VIEW_NO_NODE)
+    if (s->tx_failed || is_of_tx || out->node == VIEW_NO_NODE)
         return;
-    if (may && s->has_tx_node) {
-        out->reason = ROUTE_R_READ_ONLY_TX;
-        return;
+    if (may) {
+        place_read_in_read_only_tx(c);
+    } else if (leaves_read_only_tx(c, primary)) {
+        out->leaves_tx = true;
+        out->node = primary;
     }
-    if (may && c->denied == ROUTE_R_NONE && asks_before_each_read(c)) {
-        out->reason = ROUTE_R_EACH_READ;
-        return;
-    }
-    if (may && c->denied == ROUTE_R_NONE) {
-        route_place_read(c->in, out);
-        return;
-    }
-    if (!s->has_tx_node || out->node == primary || is_cursor(c->stmt))
-        return;
-    if (fails_in_read_only_tx(out->reason) && !s->has_temp_tables)
-        return;
-    out->leaves_tx = true;
-    out->node = primary;
 }
 
 /* A read in a read-write transaction stays with it, and could go elsewhere. */

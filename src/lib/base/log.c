@@ -188,23 +188,29 @@ static void format_time(char *text, size_t size, bool with_ms)
         snprintf(text + n, size - n, ".%03d", (int)(now.tv_nsec / NSEC_PER_MSEC));
 }
 
+static const char *text_or(const char *text, const char *otherwise)
+{
+    return text != NULL ? text : otherwise;
+}
+
 /* The value of one escape; `text` is room for values that have to be made. NULL: unknown escape. */
 static const char *escape_value(char escape, char *text, size_t size)
 {
-    const struct log_context *c = state.context;
+    static const struct log_context nobody;
+    const struct log_context *c = state.context != NULL ? state.context : &nobody;
 
     switch (escape) {
     case 'a':
-        return c != NULL && c->app_name != NULL ? c->app_name : state.role_name;
+        return text_or(c->app_name, state.role_name);
     case 'u':
-        return c != NULL && c->user != NULL ? c->user : NOT_A_SESSION;
+        return text_or(c->user, NOT_A_SESSION);
     case 'd':
-        return c != NULL && c->database != NULL ? c->database : NOT_A_SESSION;
+        return text_or(c->database, NOT_A_SESSION);
     case 'h':
-        return c != NULL && c->host != NULL ? c->host : NOT_A_SESSION;
+        return text_or(c->host, NOT_A_SESSION);
     case 'r':
-        if (c == NULL || c->host == NULL || c->port == 0)
-            return c != NULL && c->host != NULL ? c->host : NOT_A_SESSION;
+        if (c->host == NULL || c->port == 0)
+            return text_or(c->host, NOT_A_SESSION);
         snprintf(text, size, "%s(%d)", c->host, c->port);
         return text;
     case 'P':

@@ -163,45 +163,61 @@ static char *put_utf8(char *out, int64_t c)
     return out;
 }
 
+/* \uXXXX or \UXXXXXXXX, `p` at the letter. Returns the place behind it, NULL when it is none. */
+static const char *escape_code_point(const char *p, char **out, int64_t *high)
+{
+    int n = *p == 'u' ? 4 : 8;
+    int64_t c = take_code_point(hex_number(p + 1, n), high);
+
+    if (c < 0)
+        return NULL;
+    if (c > 0 && *out != NULL)
+        *out = put_utf8(*out, c);
+    return p + 1 + n;
+}
+
+/* \xXX or \NNN: a byte by its number. Returns the place behind it; `p` itself: it is neither. */
+static const char *escape_number(const char *p, int *byte)
+{
+    int n = 0;
+
+    *byte = 0;
+    if (*p == 'x' && hex_value(p[1]) >= 0) {
+        for (p++; n < 2 && hex_value(*p) >= 0; n++)
+            *byte = *byte * 16 + hex_value(*p++);
+        return p;
+    }
+    for (; n < 3 && *p >= '0' && *p <= '7'; n++)
+        *byte = *byte * 8 + (*p++ - '0');
+    *byte &= 0xff;
+    return p;
+}
+
 /* One escape of an E string, `p` behind the backslash. Writes its bytes to *out unless that is
  * NULL, and sets *raw when a byte was given by number. Returns the place behind it. */
 static const char *escape(const char *p, char **out, int64_t *high, bool *raw)
 {
     static const char from[] = "bfnrtv";
     static const char to[] = "\b\f\n\r\t\v";
-    int64_t c = 0;
-    const char *known = strchr(from, *p);
-    bool is_unicode = *p == 'u' || *p == 'U';
+    const char *behind;
+    const char *known;
+    int byte;
 
-    if (*high != 0 && !is_unicode)
+    if (*p == 'u' || *p == 'U')
+        return escape_code_point(p, out, high);
+    if (*high != 0)
         return NULL;
-    if (is_unicode) {
-        int n = *p == 'u' ? 4 : 8;
-        c = take_code_point(hex_number(p + 1, n), high);
-        if (c < 0)
-            return NULL;
-        if (c > 0 && *out != NULL)
-            *out = put_utf8(*out, c);
-        return p + 1 + n;
-    }
-    if (*p == 'x' && hex_value(p[1]) >= 0) {
-        c = hex_value(*++p);
-        p++;
-        if (hex_value(*p) >= 0)
-            c = c * 16 + hex_value(*p++);
-        *raw |= c == 0 || c > 0x7f;
-    } else if (*p >= '0' && *p <= '7') {
-        for (int i = 0; i < 3 && *p >= '0' && *p <= '7'; i++)
-            c = c * 8 + (*p++ - '0');
-        c &= 0xff;
-        *raw |= c == 0 || c > 0x7f;
+    behind = escape_number(p, &byte);
+    if (behind > p) {
+        *raw |= byte == 0 || byte > 0x7f;
     } else {
-        c = *p != '\0' && known != NULL ? to[known - from] : *p;
-        p++;
+        known = *p == '\0' ? NULL : strchr(from, *p);
+        byte = known != NULL ? to[known - from] : *p;
+        behind = p + 1;
     }
     if (*out != NULL)
-        *(*out)++ = (char)c;
-    return p;
+        *(*out)++ = (char)byte;
+    return behind;
 }
 
 /* Walks over an E string; with `out`, writes its value there. */
