@@ -225,6 +225,31 @@ static bool ends_process(const struct client *c, const struct route_decision *d)
     return d->reason == ROUTE_R_BACKEND_PID && conf_has_node(c->ss->conf, d->node) && !is_in_tx(c);
 }
 
+/* Where the router wants it, when that is allowed; else where the transaction lives, or writes go.
+ */
+WARM static void follow_route(struct client *c, const struct sql_facts *facts,
+    const struct route_decision *d, bool is_out, int *node)
+{
+    struct share *s = c->share;
+    bool is_read = d->class == ROUTE_EITHER && s->tx != SHARE_TX_VIRTUAL;
+
+    if (ends_process(c, d)) {
+        *node = d->node; /* where the process is that it ends */
+        s->again.is_read = true;
+        return;
+    }
+    if (is_read && !d->must_ask && s->turn->home == NULL)
+        s->again.may_retry = true; /* its functions are known to change nothing */
+    if (may_leave(c, d) && !stays_for_ties(c, is_out || is_read)) {
+        choose_read(c, d->node, is_out, node);
+        if (s->turn->is_out)
+            share_out_note(c, facts);
+        return;
+    }
+    share_out_ends(c, facts);
+    balance_note_write(c, d);
+}
+
 /* The node for a simple query. */
 WARM static enum feed_step choose(
     struct client *c, struct slice sql, const struct sql_facts **facts, int *node)
@@ -260,23 +285,7 @@ WARM static enum feed_step choose(
     if (step != FEED_PASS)
         return step;
     balance_ask_reset(c->balance);
-    if (ends_process(c, &d)) {
-        *node = d.node; /* where the process is that it ends */
-        s->again.is_read = true;
-        return FEED_PASS;
-    }
-    if (d.class == ROUTE_EITHER && !d.must_ask && s->tx != SHARE_TX_VIRTUAL &&
-        s->turn->home == NULL)
-        s->again.may_retry = true; /* its functions are known to change nothing */
-    if (may_leave(c, &d) &&
-        !stays_for_ties(c, is_out || (s->tx != SHARE_TX_VIRTUAL && d.class == ROUTE_EITHER))) {
-        choose_read(c, d.node, is_out, node);
-        if (s->turn->is_out)
-            share_out_note(c, *facts);
-        return FEED_PASS;
-    }
-    share_out_ends(c, *facts);
-    balance_note_write(c, &d);
+    follow_route(c, *facts, &d, is_out, node);
     return FEED_PASS;
 }
 

@@ -487,6 +487,17 @@ static void put_back(struct client *c, struct share_name *n)
         prepset_set_named(&c->link->preps, name, n->content);
 }
 
+/* What the link has by now. */
+HOT static inline void settle_on_link(struct link *link, const struct share_pending *p, bool ok)
+{
+    if (p->sent && !ok)
+        prepset_remove(&link->preps, p->prep->id);
+    else if (p->sent && (p->kind == PENDING_NAME || p->kind == PENDING_PARSE))
+        prepset_confirm(&link->preps, p->prep->id);
+    if (p->kind == PENDING_CLOSED && !ok && p->prep != NULL)
+        prepset_add(&link->preps, p->prep->id); /* it was not closed */
+}
+
 /* `is_undone`: it is going to be sent again, whatever became of it on the link. */
 HOT static void settle_one(struct client *c, struct share_pending *p, bool ok, bool is_undone)
 {
@@ -497,17 +508,13 @@ HOT static void settle_one(struct client *c, struct share_pending *p, bool ok, b
     if (behind != NULL)
         swap_books(c, behind);
     s->turn->nuncertain -= is_uncertain(p) ? 1 : 0;
-    if (!ok && p->sent && p->kind != PENDING_UNNAMED && c->link != NULL)
-        prepset_remove(&c->link->preps, p->prep->id);
-    if (ok && p->sent && (p->kind == PENDING_NAME || p->kind == PENDING_PARSE) && c->link != NULL)
-        prepset_confirm(&c->link->preps, p->prep->id);
+    if (p->kind != PENDING_UNNAMED && c->link != NULL)
+        settle_on_link(c->link, p, ok);
     if (p->kind == PENDING_UNNAMED)
         settle_unnamed(c, p, holds, is_undone);
-    if (!holds && p->kind == PENDING_NAME && p->name != NULL)
+    else if (p->kind == PENDING_NAME && !holds && p->name != NULL)
         forget_name(s, p->name);
-    if (p->kind == PENDING_CLOSED && !ok && p->prep != NULL && c->link != NULL)
-        prepset_add(&c->link->preps, p->prep->id); /* it was not closed */
-    if (p->kind == PENDING_CLOSED && holds)
+    else if (p->kind == PENDING_CLOSED && holds)
         share_name_free(s, p->name);
     else if (p->kind == PENDING_CLOSED)
         put_back(c, p->name);

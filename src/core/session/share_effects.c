@@ -128,61 +128,55 @@ static void effects_of_functions(
         out->pins |= ROWS_PIN(PIN_REASON_SETTING);
 }
 
-static void effects_of_stmt(const struct sql_stmt *st, struct slice text, struct share_effects *out)
+/* What ties the session to the link where it runs. */
+static uint32_t ties_of_stmt(const struct sql_stmt *st, struct slice text)
+{
+    switch (st->kind) {
+    case SQL_LISTEN:
+        return st->verb == SQL_VERB_UNLISTEN ? 0 : ROWS_PIN(PIN_REASON_LISTEN);
+    case SQL_DECLARE:
+        return (st->flags & SQL_F_WITH_HOLD) == 0 ? 0 : ROWS_PIN(PIN_REASON_HOLD_CURSOR);
+    case SQL_DO:
+        return do_leaves_state(text) ? ROWS_PIN(PIN_REASON_UNKNOWN) : 0;
+    default:
+        return st->verb == SQL_VERB_LOAD ? ROWS_PIN(PIN_REASON_LOAD) : 0;
+    }
+}
+
+/* It changes what is followed, and ties nothing by that. */
+static bool is_followed(const struct sql_stmt *st, struct slice text)
 {
     switch (st->kind) {
     case SQL_SET:
     case SQL_RESET:
-        out->any =
-            out->any || (st->set.scope != SQL_SET_LOCAL && st->set.scope != SQL_SET_TRANSACTION &&
-                            st->set.scope != SQL_SET_CONSTRAINTS);
-        if (st->set.scope == SQL_SET_LOCAL && share_contains(text, "pg_temp"))
-            out->any = true; /* where new objects go */
-        break;
+        if (st->set.scope == SQL_SET_LOCAL)
+            return share_contains(text, "pg_temp"); /* where new objects go */
+        return st->set.scope != SQL_SET_TRANSACTION && st->set.scope != SQL_SET_CONSTRAINTS;
     case SQL_LISTEN:
-        if (st->verb != SQL_VERB_UNLISTEN)
-            out->pins |= ROWS_PIN(PIN_REASON_LISTEN);
-        out->any = true;
-        break;
-    case SQL_DECLARE:
-        if ((st->flags & SQL_F_WITH_HOLD) != 0) {
-            out->pins |= ROWS_PIN(PIN_REASON_HOLD_CURSOR);
-            out->any = true;
-        }
-        break;
-    case SQL_DO:
-        if (do_leaves_state(text)) {
-            out->pins |= ROWS_PIN(PIN_REASON_UNKNOWN);
-            out->any = true;
-        }
-        break;
     case SQL_PREPARE:
     case SQL_DEALLOCATE:
-        out->any = true;
-        break;
+        return true;
     default:
-        if (st->verb == SQL_VERB_LOAD)
-            out->pins |= ROWS_PIN(PIN_REASON_LOAD);
-        if (st->verb == SQL_VERB_LOAD || st->verb == SQL_VERB_DISCARD ||
-            st->verb == SQL_VERB_UNLISTEN)
-            out->any = true;
-        break;
+        return st->verb == SQL_VERB_DISCARD || st->verb == SQL_VERB_UNLISTEN;
     }
-    if (st->kind == SQL_DDL && share_contains(text, "pg_temp")) {
-        out->pins |=
-            ROWS_PIN(PIN_REASON_TEMP_TABLE); /* or a function, type, ... in the temporary schema */
-        out->any = true;
-        out->look = true; /* or a DROP, or a word in the body of a function */
-    }
-    if ((st->flags & SQL_F_TEMP) != 0) {
-        out->pins |= ROWS_PIN(PIN_REASON_TEMP_TABLE);
-        out->any = true;
-        out->look = out->look || share_contains(text, "commit"); /* ON COMMIT DROP */
-    }
-    if (sets_by_view(st)) {
-        out->pins |= ROWS_PIN(PIN_REASON_SETTING);
-        out->any = true;
-    }
+}
+
+static void effects_of_stmt(const struct sql_stmt *st, struct slice text, struct share_effects *out)
+{
+    uint32_t pins = ties_of_stmt(st, text);
+    bool is_temp = (st->flags & SQL_F_TEMP) != 0;
+    /* A table, function, type, ... in the temporary schema; or a DROP, or a word in the body of a
+     * function. */
+    bool names_temp = st->kind == SQL_DDL && share_contains(text, "pg_temp");
+
+    if (names_temp || is_temp)
+        pins |= ROWS_PIN(PIN_REASON_TEMP_TABLE);
+    if (sets_by_view(st))
+        pins |= ROWS_PIN(PIN_REASON_SETTING);
+    out->pins |= pins;
+    out->any = out->any || pins != 0 || is_followed(st, text);
+    out->look =
+        out->look || names_temp || (is_temp && share_contains(text, "commit")); /* ON COMMIT DROP */
     effects_of_functions(st, text, out);
 }
 

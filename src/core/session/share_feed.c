@@ -17,6 +17,15 @@
 #include "share_names_int.h"
 #include "share_vars_int.h"
 
+/* A message of the client, or as much of it as has come. */
+struct feed_msg {
+    char type;
+    bool is_whole;
+    struct slice msg;
+    struct slice body; /* of msg */
+    const char *end;   /* of all that has come of it and of what is behind it */
+};
+
 /* Fails on every server, and says why in its log. */
 const char share_refused_query[] = "SELECT pg_catalog." SHARE_REFUSED_FUNCTION "()";
 
@@ -290,7 +299,7 @@ WARM APART static enum feed_step share_query_closely(struct client *c, struct fe
 HOT static enum feed_step share_query(
     struct client *c, struct feed_run *run, struct slice msg, bool is_whole, bool was_idle)
 {
-    struct slice sql = slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES);
+    struct slice sql = message_body(msg);
     const struct sql_facts *facts;
     enum local_verdict v;
     enum feed_step step;
@@ -345,24 +354,24 @@ static enum feed_step lone_sync(struct client *c)
 }
 
 static enum feed_step send_extended(
-    struct client *c, struct feed_run *run, char type, struct slice msg, bool is_whole)
+    struct client *c, struct feed_run *run, const struct feed_msg *m)
 {
-    switch (type) {
+    switch (m->type) {
     case FE_PARSE:
-        return is_whole ? share_parse(c, run, msg) : share_parse_unread(c, run, msg);
+        return m->is_whole ? share_parse(c, run, m->msg) : share_parse_unread(c, run, m->msg);
     case FE_BIND:
-        return share_bind(c, run, msg, is_whole);
+        return share_bind(c, run, m->msg, m->is_whole);
     case FE_DESCRIBE:
-        return share_describe(c, run, msg);
+        return share_describe(c, run, m->msg);
     case FE_CLOSE:
-        return share_close(c, run, msg);
+        return share_close(c, run, m->msg);
     case FE_EXECUTE:
         if (c->share->turn->portals != NULL)
-            share_execute(c, msg);
+            share_execute(c, m->msg);
         link_expect(c->link, OP_EXECUTE | c->share->turn->op_flags);
         return FEED_PASS;
     case FE_FLUSH:
-        if (feed_is_bad_flush(c->link, type, msg))
+        if (feed_is_bad_flush(c->link, m->type, m->msg))
             link_expect(c->link, OP_CLOSE);
         return c->share->turn->is_cut ? feed_cut(c, run) : FEED_PASS;
     default:
@@ -373,23 +382,21 @@ static enum feed_step send_extended(
     }
 }
 
-static void note_extended(struct client *c, char type, struct slice msg, bool is_whole)
+static void note_extended(struct client *c, const struct feed_msg *m)
 {
-    struct slice body = slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES);
-
-    if (type == FE_BIND && c->ss->cache != NULL)
-        share_cache_bound(c, share_bound_prep(c, body), share_bound_values(body));
-    if (type == FE_EXECUTE) {
+    if (m->type == FE_BIND && c->ss->cache != NULL)
+        share_cache_bound(c, share_bound_prep(c, m->body), share_bound_values(m->body));
+    if (m->type == FE_EXECUTE) {
         client_stats_on_query(c);
         count_statement(c->ss, c->link->pool->cluster_node, (enum count_kind)c->bound_count);
         client_note_statement(c, slice_of(NULL, 0));
-    } else if (type == FE_PARSE && is_whole) {
-        client_note_statement(c, feed_parse_sql(body));
-    } else if (type == FE_SYNC) {
+    } else if (m->type == FE_PARSE && m->is_whole) {
+        client_note_statement(c, feed_parse_sql(m->body));
+    } else if (m->type == FE_SYNC) {
         client_stats_on_sent(c);
     }
     if (client_log_statements(c))
-        client_said(c, type, body);
+        client_said(c, m->type, m->body);
 }
 
 static enum feed_step tell_extended(struct client *c, const struct err *err)
@@ -435,9 +442,8 @@ static bool bound_is_refused(
 }
 
 /* Parse of something that the mode or the policy refuses. */
-static bool parse_is_refused(struct client *c, struct slice msg, struct err *err)
+static bool parse_is_refused(struct client *c, struct slice body, struct err *err)
 {
-    struct slice body = slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES);
     struct slice sql = feed_parse_sql(body);
     struct slice types = slice_of("", 0);
 
@@ -498,85 +504,128 @@ static bool is_behind_a_query(const struct client *c)
     return (kind == OP_QUERY || kind == OP_FUNCTION_CALL) && !expect_is_copying(e);
 }
 
-static enum feed_step share_extended(struct client *c, struct feed_run *run, char type,
-    struct slice msg, bool is_whole, const char *end)
+/* A message of the extended protocol that needs no server, or not now. FEED_PASS: none of that. */
+static enum feed_step answer_extended(struct client *c, const struct feed_msg *m)
 {
-    struct slice body = slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES);
-    struct share *s = c->share;
-    enum local_verdict v;
-    enum feed_step step;
-    struct err err;
+    struct share_turn *t = c->share->turn;
+    enum local_verdict v = LOCAL_NO;
 
-    if (is_whole &&
-        (type == FE_PARSE || type == FE_SYNC || client_local(c) != NULL || c->local_error)) {
-        v = client_local_extended(c, type, body);
-        if (v != LOCAL_NO)
-            return feed_of_verdict(v);
-    }
+    if (m->is_whole &&
+        (m->type == FE_PARSE || m->type == FE_SYNC || client_local(c) != NULL || c->local_error))
+        v = client_local_extended(c, m->type, m->body);
+    if (v != LOCAL_NO)
+        return feed_of_verdict(v);
     if (c->local_error)
         return FEED_SKIP; /* an incomplete message */
-    if (type == FE_BIND && !is_whole && share_bind_wants_whole(c, msg))
+    if (m->type == FE_BIND && !m->is_whole && share_bind_wants_whole(c, m->msg))
         return FEED_CARRY;
-    if (s->turn->nskip > 0) {
-        s->turn->nskip--;
+    if (t->nskip > 0) {
+        t->nskip--;
         return FEED_LOCAL; /* answered with the first of its sequence */
     }
-    if ((type == FE_PARSE || type == FE_BIND) && share_virtual_word(c, msg.p, end))
-        return FEED_LOCAL;
-    if (!c->server_batch) {
-        if (type == FE_FLUSH && s->phase != SHARE_ATTACHED)
-            return msg.n == PROTO_HEADER_BYTES ? FEED_LOCAL : tell_bad_flush(c);
-        if (type == FE_SYNC && s->phase <= SHARE_WAITING && msg.n == PROTO_HEADER_BYTES)
-            return lone_sync(c);
-        if ((type == FE_SYNC || type == FE_FLUSH) && s->phase == SHARE_ATTACHED) {
-            if (s->again.what != AGAIN_NO || s->owes_ready || s->turn->is_out || s->turn->is_cut ||
-                is_to_end_alone(c))
-                return FEED_PARK;
-            if (type == FE_SYNC) {
-                share_stop_keeping(c);
-                share_expect_end(c, OP_SYNC);
-            } else if (feed_is_bad_flush(c->link, type, msg)) {
-                link_expect(c->link, OP_CLOSE);
-                c->server_batch = true;
-            }
-            return FEED_PASS; /* begins nothing; within a COPY it must not wait */
-        }
-        if (must_tell_lost(c, NULL, &err) ||
-            (type == FE_PARSE && is_whole && parse_is_refused(c, msg, &err)) ||
-            (type == FE_BIND && looks_at_binds(c) && bind_is_refused(c, body, &err))) {
-            share_stop_asking(c);
-            if (share_is_busy(c))
-                return FEED_PARK;
-            share_tx_tell(s);
-            return tell_extended(c, &err);
-        }
-        if (type == FE_PARSE && is_whole && body.n > 0 && body.p[0] != '\0' &&
-            share_names_parsed(c, msg, end)) {
-            note_extended(c, type, msg, is_whole);
-            return FEED_LOCAL;
-        }
-        if (type == FE_CLOSE && is_whole && share_names_closed(c, msg.p, end))
-            return FEED_LOCAL;
-        step = share_begin_batch(c, run, msg.p, end);
-        if (step != FEED_PASS)
-            return step;
-    } else if (s->phase != SHARE_ATTACHED || is_full_of_pending(c) || is_behind_a_query(c)) {
-        return FEED_PARK;
-    }
-    if (is_whole && c->server_batch &&
-        ((type == FE_PARSE && parse_is_refused(c, msg, &err)) ||
-            (type == FE_BIND && looks_at_binds(c) && bind_is_refused(c, body, &err))))
-        step = share_refuse(c, run, &err);
-    else if (type == FE_BIND && is_whole && share_columns_differ(c, msg, end))
+    return (m->type == FE_PARSE || m->type == FE_BIND) && share_virtual_word(c, m->msg.p, m->end)
+               ? FEED_LOCAL
+               : FEED_PASS;
+}
+
+static bool extended_is_refused(struct client *c, const struct feed_msg *m, struct err *err)
+{
+    if (m->type == FE_PARSE)
+        return m->is_whole && parse_is_refused(c, m->body, err);
+    return m->type == FE_BIND && looks_at_binds(c) && bind_is_refused(c, m->body, err);
+}
+
+/* To the server, or in its place `refusal`. */
+static enum feed_step pass_extended(
+    struct client *c, struct feed_run *run, const struct feed_msg *m, const struct err *refusal)
+{
+    enum feed_step step;
+
+    if (refusal != NULL)
+        step = share_refuse(c, run, refusal);
+    else if (m->type == FE_BIND && m->is_whole && share_columns_differ(c, m->msg, m->end))
         step = share_columns_refuse(c, run);
     else
-        step = send_extended(c, run, type, msg, is_whole);
+        step = send_extended(c, run, m);
     if (step == FEED_CARRY)
         return step;
-    if (type != FE_FLUSH)
-        c->server_batch = type != FE_SYNC;
-    note_extended(c, type, msg, is_whole);
+    if (m->type != FE_FLUSH)
+        c->server_batch = m->type != FE_SYNC;
+    note_extended(c, m);
     return step;
+}
+
+/* Sync or Flush with nothing of a sequence in front of it, on a link: it begins nothing, and within
+ * a COPY it must not wait. */
+static enum feed_step end_nothing(struct client *c, const struct feed_msg *m)
+{
+    const struct share *s = c->share;
+
+    if (s->again.what != AGAIN_NO || s->owes_ready || s->turn->is_out || s->turn->is_cut ||
+        is_to_end_alone(c))
+        return FEED_PARK;
+    if (m->type == FE_SYNC) {
+        share_stop_keeping(c);
+        share_expect_end(c, OP_SYNC);
+    } else if (feed_is_bad_flush(c->link, m->type, m->msg)) {
+        link_expect(c->link, OP_CLOSE);
+        c->server_batch = true;
+    }
+    return FEED_PASS;
+}
+
+static enum feed_step refuse_sequence(struct client *c, const struct err *err)
+{
+    share_stop_asking(c);
+    if (share_is_busy(c))
+        return FEED_PARK;
+    share_tx_tell(c->share);
+    return tell_extended(c, err);
+}
+
+/* The first message of a sequence. */
+static enum feed_step begin_sequence(
+    struct client *c, struct feed_run *run, const struct feed_msg *m)
+{
+    struct err err;
+    enum feed_step step;
+
+    if (must_tell_lost(c, NULL, &err) || extended_is_refused(c, m, &err))
+        return refuse_sequence(c, &err);
+    if (m->type == FE_PARSE && m->is_whole && m->body.n > 0 && m->body.p[0] != '\0' &&
+        share_names_parsed(c, m->msg, m->end)) {
+        note_extended(c, m);
+        return FEED_LOCAL;
+    }
+    if (m->type == FE_CLOSE && m->is_whole && share_names_closed(c, m->msg.p, m->end))
+        return FEED_LOCAL;
+    step = share_begin_batch(c, run, m->msg.p, m->end);
+    return step == FEED_PASS ? pass_extended(c, run, m, NULL) : step;
+}
+
+static enum feed_step share_extended(
+    struct client *c, struct feed_run *run, const struct feed_msg *m)
+{
+    const struct share *s = c->share;
+    bool is_empty = m->msg.n == PROTO_HEADER_BYTES;
+    enum feed_step step = answer_extended(c, m);
+    struct err err;
+
+    if (step != FEED_PASS)
+        return step;
+    if (c->server_batch) {
+        if (s->phase != SHARE_ATTACHED || is_full_of_pending(c) || is_behind_a_query(c))
+            return FEED_PARK;
+        return pass_extended(
+            c, run, m, m->is_whole && extended_is_refused(c, m, &err) ? &err : NULL);
+    }
+    if (m->type == FE_FLUSH && s->phase != SHARE_ATTACHED)
+        return is_empty ? FEED_LOCAL : tell_bad_flush(c);
+    if (m->type == FE_SYNC && s->phase <= SHARE_WAITING && is_empty)
+        return lone_sync(c);
+    if ((m->type == FE_SYNC || m->type == FE_FLUSH) && s->phase == SHARE_ATTACHED)
+        return end_nothing(c, m);
+    return begin_sequence(c, run, m);
 }
 
 /* set_config() and the functions that take advisory locks for the session, by the numbers that they
@@ -632,11 +681,40 @@ static enum feed_step share_function_call(struct client *c, struct feed_run *run
     return FEED_PASS;
 }
 
+/* Of the data of a COPY, or its end. */
+static enum feed_step share_copy(struct client *c, char type)
+{
+    struct share *s = c->share;
+
+    if (s->phase != SHARE_ATTACHED)
+        return FEED_SKIP; /* nothing copies: ignored, as the server does */
+    if (s->again.what != AGAIN_NO)
+        return FEED_PARK; /* the COPY is made again, and this goes behind it */
+    if (s->turn->retry.len > 0)
+        share_stop_keeping(c); /* it is not alone any more */
+    if (type != FE_COPY_DATA) {
+        client_note_copy_end(c, c->link);
+        link_expect(c->link, OP_COPY_END);
+    }
+    return FEED_PASS;
+}
+
+static enum feed_step share_unknown(struct client *c, struct feed_run *run, char type)
+{
+    if (c->share->phase == SHARE_ATTACHED && !expect_is_quiet(&c->link->expect) &&
+        !c->link->expect.skipping)
+        return FEED_PARK;
+    feed_flush(c, run);
+    if (c->phase == CL_ACTIVE)
+        client_end_text(c, "08P01", "invalid frontend message type %d", (unsigned char)type);
+    return FEED_STOP;
+}
+
 HOT enum feed_step share_message(struct client *c, struct feed_run *run, char type,
     struct slice msg, bool is_whole, const char *end)
 {
+    struct feed_msg m = {type, is_whole, msg, message_body(msg), end};
     bool was_idle = c->share->turn == NULL;
-    bool attached;
 
     share_turn_begin(c);
     c->share->turn->is_quick = false;
@@ -644,22 +722,11 @@ HOT enum feed_step share_message(struct client *c, struct feed_run *run, char ty
         feed_flush(c, run);     /* the end of a message that began there */
         share_detach_if_due(c); /* what follows may belong elsewhere */
     }
-    attached = c->share->phase == SHARE_ATTACHED;
     switch (type) {
     case FE_COPY_DATA:
     case FE_COPY_DONE:
     case FE_COPY_FAIL:
-        if (!attached)
-            return FEED_SKIP; /* nothing copies: ignored, as the server does */
-        if (c->share->again.what != AGAIN_NO)
-            return FEED_PARK; /* the COPY is made again, and this goes behind it */
-        if (c->share->turn->retry.len > 0)
-            share_stop_keeping(c); /* it is not alone any more */
-        if (type != FE_COPY_DATA) {
-            client_note_copy_end(c, c->link);
-            link_expect(c->link, OP_COPY_END);
-        }
-        return FEED_PASS;
+        return share_copy(c, type);
     case FE_QUERY:
         return share_query(c, run, msg, is_whole, was_idle);
     case FE_PARSE:
@@ -669,15 +736,10 @@ HOT enum feed_step share_message(struct client *c, struct feed_run *run, char ty
     case FE_CLOSE:
     case FE_SYNC:
     case FE_FLUSH:
-        return share_extended(c, run, type, msg, is_whole, end);
+        return share_extended(c, run, &m);
     case FE_FUNCTION_CALL:
         return share_function_call(c, run, msg);
     default:
-        if (attached && !expect_is_quiet(&c->link->expect) && !c->link->expect.skipping)
-            return FEED_PARK;
-        feed_flush(c, run);
-        if (c->phase == CL_ACTIVE)
-            client_end_text(c, "08P01", "invalid frontend message type %d", (unsigned char)type);
-        return FEED_STOP;
+        return share_unknown(c, run, type);
     }
 }

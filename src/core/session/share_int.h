@@ -41,18 +41,6 @@ static inline int32_t share_pid_of(uint32_t client_id)
 /* What that many clients at once need for an exchange is kept for the next ones. */
 #define SHARE_SPARE_TURNS 64
 
-enum share_phase {
-    SHARE_DETACHED,
-    SHARE_WAITING,  /* in the queue for a link: the client is parked */
-    SHARE_OPENING,  /* a link logs in for it: parked */
-    SHARE_SYNCING,  /* settings that may be refused are under way: parked */
-    SHARE_ASKING,   /* a question about the catalogue is: parked */
-    SHARE_LOOKING,  /* a Describe of ours is: parked */
-    SHARE_JUDGING,  /* a question whether the session may do what it wants is: parked */
-    SHARE_ATTACHED, /* the link is the client's */
-    SHARE_REPAIRING /* after the transaction: a RESET is put right, or pins are looked at */
-};
-
 /* PREPARE or DEALLOCATE in the present exchange: did it work? */
 struct share_run {
     uint32_t serial; /* of its op */
@@ -393,6 +381,8 @@ extern const struct link_owner_ops share_link_ops;
 
 /* The client believes that parameter `name` is `value`, and will not hear otherwise at once. */
 void share_remember_told(struct share *s, struct slice name, struct slice value);
+/* share_told.c: a borrowed link reports one (link_owner_ops). */
+void share_on_parameter(void *owner, struct link *link, struct slice name, struct slice value);
 
 /* share_lost.c: a link dies */
 /* A read of which the client has seen nothing: it can be made again, elsewhere. */

@@ -470,53 +470,6 @@ static void on_no_wait(void *owner, struct link *link)
         client_unpark(c);
 }
 
-/* What the server tells while we put settings is a reload's, and not ours: nobody has it as a
- * default yet, and neither the session nor its link had set it before this exchange. */
-static bool is_of_reload(const struct client *c, struct slice name, struct slice value)
-{
-    const struct share_vars *before = &c->share->turn->mark;
-
-    return share_login_is_news(c, name, value) &&
-           (before->client == NULL || !share_login_is_set(before->client, name)) &&
-           (before->link == NULL || !share_login_is_set(before->link, name));
-}
-
-/* A setting that this client has not SET: changed for its transaction, or for all by a reload,
- * which the server may tell with the answer to something of ours. */
-static void on_default(struct client *c, struct link *link, struct slice name, struct slice value)
-{
-    struct buf out = {0};
-
-    link->defaults_known = false;
-    if (!expect_head_is_ours(&link->expect) || link->hide_parameters || link->watch_tags ||
-        c->phase != CL_ACTIVE || link->pool->cluster_node != c->pool->cluster_node ||
-        (c->share->loan.has_put_settings && !is_of_reload(c, name, value)))
-        return; /* what we put back is what all have been told */
-    wire_put_parameter_status(&out, name, value);
-    client_send(c, &out);
-}
-
-static void on_parameter(void *owner, struct link *link, struct slice name, struct slice value)
-{
-    struct client *c = owner;
-
-    /* What brings the link up to date is not heard of; what the client does, and what puts that
-     * right, would be. */
-    if (link->hide_parameters &&
-        (c->share->phase == SHARE_REPAIRING || !expect_head_is_ours(&link->expect)))
-        share_remember_told(c->share, name, paramset_get(&link->reported, name));
-    if (!share_login_is_set(c->share->vars.client, name))
-        on_default(c, link, name, value);
-    /* Another user, and nothing that was read says why: code did it. Not for the next client. */
-    if ((slice_eq_str(name, "session_authorization") || slice_eq_str(name, "is_superuser")) &&
-        !expect_head_is_ours(&link->expect) && !c->share->exchange.has_set)
-        link->must_clean = true;
-    if (c->row == NULL || !slice_ieq_str(name, "application_name") ||
-        expect_head_is_ours(&link->expect))
-        return;
-    client_row_application(c, value);
-}
-
 WARM static void on_tag(void *owner, struct link *link, struct slice tag)
 {
     struct client *c = owner;
@@ -663,43 +616,75 @@ static void on_cut_short(struct client *c, struct link *link, const struct errms
 
 /* The end of the server process is not the end of the session: what it means for the client is
  * said when the link is gone. */
+static void on_last_words(struct client *c, struct link *link, const struct errmsg *m)
+{
+    count_statement(c->ss, link->pool->cluster_node, COUNT_FATAL);
+    share_turn_begin(c); /* it may be at rest */
+    if (link == c->link || c->link == NULL)
+        keep_words(c->share, m);
+}
+
+/* In answer to a message of ours, which no client hears of. */
+static void on_own_error(struct client *c, struct link *link, const struct errmsg *m)
+{
+    struct share *s = c->share;
+
+    if (s->phase == SHARE_JUDGING) {
+        share_kill_on_error(c, m);
+        return;
+    }
+    if (is_refusal(m)) {
+        s->exchange.saw_error =
+            true; /* the sequence of a command of ours that failed: client_local.c */
+        return;
+    }
+    if (s->phase == SHARE_LOOKING && share_columns_failed(c, m))
+        return; /* the client's own message is going to meet it */
+    if (c->phase == CL_LOGIN)
+        keep_words(s, m);
+    else if (share_names_load_failed(c, m))
+        return; /* the client is told when it is named */
+    CLIENT_LOG(c, LVL_LOG, "node %d refuses what brings a session up to date: %.*s",
+        link->pool->cluster_node, (int)m->message.n, m->message.p);
+    /* That it failed is forgotten with the end of the question. */
+    link->must_clean = link->must_clean || s->phase == SHARE_ASKING;
+    if (slice_eq_str(m->sqlstate, "57014"))
+        on_cut_short(c, link, m);
+}
+
+/* What was refused is sent once more: AGAIN_NO: it is not. */
+static enum share_again_why sent_again(
+    struct client *c, const struct link *link, const struct errmsg *m)
+{
+    if (is_no_primary(c, link, m))
+        return AGAIN_ELSEWHERE;
+    return is_stale_plan(c, m) ? AGAIN_REPLANNED : AGAIN_NO;
+}
+
+/* A statement that could not be prepared on this link: the client hears why. */
+static bool tell_why(struct client *c, struct link *link, const struct errmsg *m)
+{
+    const char *why = share_names_why(c, m);
+
+    if (why != NULL)
+        on_bytes(c, link, why, message_bytes(why));
+    return why != NULL;
+}
+
 static bool on_error(void *owner, struct link *link, const struct errmsg *m)
 {
     struct client *c = owner;
     struct share *s = c->share;
-    const char *why;
+    enum share_again_why again;
 
     if (c->drops_database)
         client_ddl_on_error(client_ddl(c));
     if (is_fatal(m)) {
-        count_statement(c->ss, link->pool->cluster_node, COUNT_FATAL);
-        share_turn_begin(c); /* it may be at rest */
-        if (link == c->link || c->link == NULL)
-            keep_words(s, m);
+        on_last_words(c, link, m);
         return true;
     }
-    if (link_error_is_ours(link) && s->phase == SHARE_JUDGING) {
-        share_kill_on_error(c, m);
-        return false;
-    }
-    if (link_error_is_ours(link) && is_refusal(m)) {
-        s->exchange.saw_error =
-            true; /* the sequence of a command of ours that failed: client_local.c */
-        return false;
-    }
-    if (link_error_is_ours(link) && s->phase == SHARE_LOOKING && share_columns_failed(c, m))
-        return false; /* the client's own message is going to meet it */
     if (link_error_is_ours(link)) {
-        if (c->phase == CL_LOGIN)
-            keep_words(s, m);
-        else if (share_names_load_failed(c, m))
-            return false; /* the client is told when it is named */
-        CLIENT_LOG(c, LVL_LOG, "node %d refuses what brings a session up to date: %.*s",
-            link->pool->cluster_node, (int)m->message.n, m->message.p);
-        /* That it failed is forgotten with the end of the question. */
-        link->must_clean = link->must_clean || s->phase == SHARE_ASKING;
-        if (slice_eq_str(m->sqlstate, "57014"))
-            on_cut_short(c, link, m);
+        on_own_error(c, link, m);
         return false;
     }
     count_statement(c->ss, link->pool->cluster_node, COUNT_ERROR);
@@ -709,27 +694,16 @@ static bool on_error(void *owner, struct link *link, const struct errmsg *m)
     s->exchange.saw_error = true;
     if (!slice_eq_str(m->sqlstate, "08P01")) /* a malformed message is as good as none */
         share_pending_refused(c);
-    if (is_no_primary(c, link, m)) {
-        s->again.what = AGAIN_ELSEWHERE;
-        expect_hold(&link->expect);
-        return true;
-    }
-    if (is_stale_plan(c, m)) {
-        s->again.what = AGAIN_REPLANNED;
+    again = sent_again(c, link, m);
+    if (again != AGAIN_NO) {
+        s->again.what = again;
         expect_hold(&link->expect);
         return true;
     }
     if (s->pins == 0 && is_of_stale_plan(m))
         s->loan.is_unsure = true; /* it is told once, and plans are made anew */
-    if (share_out_on_error(c, link, m))
-        return true;
-    why = share_names_why(c, m);
-    if (why != NULL) {
-        on_bytes(c, link, why, message_bytes(why));
-        return true;
-    }
-    return tell_refusal(c, link, m) || rename_statement(c, link, m->whole) ||
-           client_failed_tell(client_refused(c), link, m);
+    return share_out_on_error(c, link, m) || tell_why(c, link, m) || tell_refusal(c, link, m) ||
+           rename_statement(c, link, m->whole) || client_failed_tell(client_refused(c), link, m);
 }
 
 /* A row of the catalogue's answers, or of what ties the session. */
@@ -788,7 +762,7 @@ const struct link_owner_ops share_link_ops = {
     .on_settled = on_settled,
     .on_no_wait = on_no_wait,
     .on_doubt = client_on_doubt,
-    .on_parameter = on_parameter,
+    .on_parameter = share_on_parameter,
     .on_tag = on_tag,
     .on_columns = share_columns_on_told,
     .on_error = on_error,

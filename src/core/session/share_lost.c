@@ -14,6 +14,7 @@
 #include "wire/writer.h"
 
 #include "client_lost_int.h"
+#include "lost_way_int.h"
 #include "share_again_int.h"
 #include "share_int.h"
 #include "share_kill_int.h"
@@ -25,6 +26,16 @@
 #define LOST_RETRY_US 100000
 /* A read is made again so many times. */
 #define LOST_RETRIES 3
+
+/* A link that has died, and what was known then. */
+struct loss {
+    struct link *link;
+    enum share_phase phase;
+    bool was_tied;    /* the session, to it */
+    unsigned facts;   /* enum lost_fact */
+    unsigned nrolled; /* so many ops that are owed are those of a ROLLBACK by itself */
+    struct err reason;
+};
 
 /* What was sent goes in front of what the client sends, for later. */
 static void put_back(struct client *c)
@@ -433,43 +444,74 @@ static void keep_lost_words(struct share *s, const struct err *err)
     *t->lost_words = *err;
 }
 
-/* `nrolled`: so many ops are those of a ROLLBACK. */
-static void lost_attached(
-    struct client *c, struct link *link, const struct err *err, unsigned nrolled)
+/* What became of the client's transaction. True when all of the exchange is done but for its end.
+ */
+static bool lost_transaction(
+    struct client *c, const struct link *link, enum lost_way way, bool in_tx)
 {
     struct share *s = c->share;
-    bool in_tx = nrolled == 0 && is_in_transaction(s, link);
-    bool owes = link->expect.len > 0;
-    bool in_sequence = c->server_batch && !owes;
-    bool may_retry = share_may_send_again(c, link);
+
+    lost_roll_back(c);
+    if (way == LOST_ROLLED_BACK) {
+        share_end_lost(s);
+        share_route_end(c, false);
+    } else if (in_tx) {
+        share_forget_ends(s); /* the next link counts anew */
+    } else if (s->turn->ended != NULL) {
+        return keep_told(c, link);
+    } else {
+        share_end_lost(s); /* SAVEPOINT outside of a transaction, its error on the way */
+    }
+    return false;
+}
+
+/* Messages that the link had begun, or not, are sent to another one. */
+static void lost_repeated(struct client *c)
+{
+    CLIENT_LOG(c, LVL_LOG, "a read of user \"%s\" is made again: its server connection was lost",
+        c->pool->names);
+    c->share->turn->nresent++; /* a read that ends its server process is not made for ever */
+    share_send_again(c);
+}
+
+/* The client hears that its transaction failed, now or with what it sends next. */
+static void fail_lost_tx(
+    struct client *c, const struct link *link, const struct err *err, bool in_tx)
+{
+    struct share *s = c->share;
+    bool is_told = (c->server_batch && link->expect.len == 0) || link->expect.failed ||
+                   balance_owes_client(&link->expect);
+
+    if (in_tx && link->pool->cluster_node != c->pool->cluster_node)
+        CLIENT_LOG(c, LVL_LOG, "a read-only transaction of user \"%s\" was lost with its standby",
+            c->pool->names);
+    if (in_tx)
+        s->tx = is_told ? SHARE_TX_LOST : SHARE_TX_UNTOLD;
+    else if (share_tx_is_lost(s))
+        s->tx = SHARE_TX_OF_LINK;
+    keep_lost_words(s, err);
+}
+
+static void lost_attached(struct client *c, struct loss *l, enum lost_way way)
+{
+    struct share *s = c->share;
+    struct link *link = l->link;
+    const struct expect *owed = &link->expect;
+    bool in_tx = way != LOST_ROLLED_BACK && is_in_transaction(s, link);
     bool was_kept = s->again.what != AGAIN_NO; /* its error, from the client */
-    bool was_refused = was_only_refused(s, link);
-    bool is_done = false;
+    bool is_done;
 
     s->again.what = AGAIN_NO;
     if (was_kept)
         link->expect.failed = false; /* not told */
-    lost_roll_back(c);
-    if (nrolled > 0) {
-        may_retry = was_refused = false;
-        share_end_lost(s);
-        share_route_end(c, false);
-    } else if (s->turn->ended != NULL && !in_tx)
-        is_done = keep_told(c, link);
-    else if (!in_tx)
-        share_end_lost(s); /* SAVEPOINT outside of a transaction, its error on the way */
-    if (in_tx)
-        share_forget_ends(s); /* the next link counts anew */
+    is_done = lost_transaction(c, link, way, in_tx);
     if (link->pool->cluster_node != c->pool->cluster_node)
         avoid_node(c, link->pool->cluster_node);
-    if (may_retry) {
-        CLIENT_LOG(c, LVL_LOG,
-            "a read of user \"%s\" is made again: its server connection was lost", c->pool->names);
-        s->turn->nresent++; /* a read that ends its server process is not made for ever */
-        share_send_again(c);
+    if (way == LOST_REPEATED) {
+        lost_repeated(c);
         return;
     }
-    if (was_refused) { /* it was not done, and the client does not know yet */
+    if (way == LOST_PUT_BACK) { /* it was not done, and the client does not know yet */
         put_back(c);
         (void)share_wait_for_primary(c);
         return;
@@ -478,37 +520,26 @@ static void lost_attached(
     client_send(c, &s->turn->early);
     remember_parameters(s, link);
     share_out_lost(c);
-    if (in_tx && link->pool->cluster_node != c->pool->cluster_node)
-        CLIENT_LOG(c, LVL_LOG, "a read-only transaction of user \"%s\" was lost with its standby",
-            c->pool->names);
-    if (in_tx)
-        s->tx = in_sequence || link->expect.failed || balance_owes_client(&link->expect)
-                    ? SHARE_TX_LOST
-                    : SHARE_TX_UNTOLD;
-    else if (share_tx_is_lost(s))
-        s->tx = SHARE_TX_OF_LINK;
-    keep_lost_words(s, err);
+    fail_lost_tx(c, link, &l->reason, in_tx);
     s->turn->nresent = 0;
     say_owed_ready(c);
-    if (nrolled > 0)
-        answer_rollback(c, &link->expect, nrolled, err);
+    if (way == LOST_ROLLED_BACK)
+        answer_rollback(c, owed, l->nrolled, &l->reason);
     else if (is_done)
-        answer_end(c, &link->expect, err);
-    else if (owes)
-        client_answer_owed(c, &link->expect, 0, err, in_tx ? 'E' : 'I');
-    else if (in_sequence)
-        fail_sequence(c, err, link->expect.failed);
+        answer_end(c, owed, &l->reason);
+    else if (owed->len > 0)
+        client_answer_owed(c, owed, 0, &l->reason, in_tx ? 'E' : 'I');
+    else if (c->server_batch)
+        fail_sequence(c, &l->reason, owed->failed);
     client_note_idle(c);
     client_after_quiet(c);
 }
 
-/* A read of a transaction that has its home elsewhere. `is_done`: all but its end was told. */
-static void lost_out(struct client *c, struct link *link, const struct err *err,
-    enum share_phase phase, bool is_done)
+/* A read of a transaction that has its home elsewhere. */
+static void lost_out(struct client *c, struct loss *l, enum lost_way way)
 {
     struct share *s = c->share;
-    bool is_running = phase == SHARE_ATTACHED && link->expect.len > 0;
-    bool may_retry = is_running && !is_done && share_may_send_again(c, link);
+    struct link *link = l->link;
     bool was_cut = s->turn->is_cut;
 
     if (s->again.what != AGAIN_NO)
@@ -518,28 +549,28 @@ static void lost_out(struct client *c, struct link *link, const struct err *err,
         c->balance->ask_failed = true; /* it is not asked again for this statement's sake */
     else
         avoid_node(c, link->pool->cluster_node);
-    if (!is_running || may_retry) {
+    if (way == LOST_HOMEWARD || way == LOST_OUT_REPEATED) {
         share_home_return(c);
-        if (may_retry) {
+        if (way == LOST_HOMEWARD) {
+            client_unpark(c);
+        } else {
             s->turn->nresent++;
             share_send_again(c);
-        } else {
-            client_unpark(c);
         }
         return;
     }
     buf_free(&s->turn->retry);
     client_send(c, &s->turn->early);
-    if (!is_done)
+    if (way == LOST_OUT_FAILS)
         share_out_lost(c);
     share_home_return(c);
     s->turn->is_cut = false;
     s->turn->nresent = 0;
     c->server_batch = false;
-    if (is_done && !was_cut)
+    if (way == LOST_OUT_FAILS)
+        client_answer_owed(c, &link->expect, 0, &l->reason, 'E');
+    else if (!was_cut)
         client_say_ready(c, 'T');
-    else if (!is_done)
-        client_answer_owed(c, &link->expect, 0, err, 'E');
     client_note_idle(c);
     client_after_quiet(c);
 }
@@ -568,22 +599,131 @@ static bool lost_aside(struct client *c, struct link *link, const struct err *er
     return true;
 }
 
+/* The loan is over; what is kept to be sent again, and was not told, is not forgotten with it. */
+static void lost_loan(struct client *c, bool in_message)
+{
+    struct share_turn *t = c->share->turn;
+    struct buf retry = t->retry;
+    struct buf early = t->early;
+
+    memset(&t->retry, 0, sizeof t->retry);
+    memset(&t->early, 0, sizeof t->early);
+    if (in_message)
+        buf_free(&t->held); /* the rest of the message does not come any more */
+    share_forget_loan(c);
+    t->retry = retry;
+    t->early = early;
+}
+
+/* Of the statements under way on it: what the link has told holds, unless all is sent again, and
+ * the others came to nothing. */
+static void lost_names(struct client *c, const struct loss *l)
+{
+    struct share *s = c->share;
+    const struct expect *owed = &l->link->expect;
+
+    if ((l->facts & (LOST_MAY_REPEAT | LOST_WAS_REFUSED)) == 0)
+        share_names_settle_told(c, l->link, l->nrolled > 0 && l->nrolled == owed->len);
+    s->exchange.saw_error = (l->facts & LOST_IS_OVER) == 0;
+    s->turn->lost_query = expect_head(owed) == OP_QUERY ? owed->nended + 1 : 0;
+    share_names_settle(c);
+    s->turn->lost_query = 0;
+    s->exchange.saw_error = false;
+}
+
+/* A question of ours: the cache's, the router's, or whether the client may do something. */
+static void lost_question(struct client *c, struct loss *l)
+{
+    int node = l->link->pool->cluster_node;
+    bool was_cache = c->share->turn->cache != NULL && share_cache_lost(c, l->link);
+
+    if (l->phase == SHARE_JUDGING && share_kill_lost(c))
+        l->facts |= LOST_IS_JUDGED;
+    if (l->phase != SHARE_ASKING)
+        return;
+    if (!was_cache)
+        c->balance->asking = ASKING_NONE;
+    if (node != c->pool->cluster_node)
+        avoid_node(c, node);
+}
+
+static void lost_with_client(struct client *c, struct loss *l)
+{
+    CLIENT_LOG(c, LVL_LOG, "session of user \"%s\" ends with its server connection: %s",
+        c->pool->names, l->reason.msg);
+    l->reason.severity = ERR_FATAL;
+    client_end(c, (l->facts & LOST_IN_MESSAGE) != 0 ? NULL : &l->reason);
+}
+
+static unsigned fact_if(bool is_so, enum lost_fact fact)
+{
+    return is_so ? (unsigned)fact : 0;
+}
+
+static void carry_out(struct client *c, struct loss *l, enum lost_way way)
+{
+    switch (way) {
+    case LOST_OPENING:
+        lost_opening(c, l->link, &l->reason);
+        break;
+    case LOST_ENDS:
+        lost_with_client(c, l);
+        break;
+    case LOST_JUDGING:
+        lost_judging(c, l->link, &l->reason);
+        break;
+    case LOST_BETWEEN:
+        lost_between(c, l->link, &l->reason, l->phase);
+        break;
+    case LOST_BEHIND_END:
+        lost_behind_end(c, l->link);
+        break;
+    case LOST_REPEATED:
+    case LOST_PUT_BACK:
+    case LOST_ROLLED_BACK:
+    case LOST_FAILS:
+        lost_attached(c, l, way);
+        break;
+    case LOST_HOMEWARD:
+    case LOST_OUT_REPEATED:
+    case LOST_OUT_OVER:
+    case LOST_OUT_FAILS:
+        lost_out(c, l, way);
+        break;
+    }
+}
+
+/* What can be said of it before the session is told. A read that has left its transaction had
+ * nothing that ties. */
+static void look_at_loss(struct client *c, struct loss *l)
+{
+    const struct share *s = c->share;
+    const struct link *link = l->link;
+    bool has_home = s->turn->home != NULL;
+    bool is_tied = l->was_tied && !has_home;
+    bool in_message = c->body_left > 0 || (link->body_left > 0 && !link->swallow_body);
+
+    l->facts = fact_if(is_tied, LOST_IS_TIED) | fact_if(in_message, LOST_IN_MESSAGE) |
+               fact_if(has_home, LOST_HAS_HOME) | fact_if(link->expect.len > 0, LOST_OWES);
+    lost_loan(c, in_message);
+    if (l->phase != SHARE_ATTACHED || is_tied || in_message)
+        return;
+    l->nrolled = share_owed_rollback(s, link);
+    if (is_over(c, link))
+        l->facts |= LOST_IS_OVER;
+    else if (l->nrolled > 0)
+        l->facts |= LOST_IS_ROLLBACK;
+    else
+        l->facts |= fact_if(share_may_send_again(c, link), LOST_MAY_REPEAT) |
+                    fact_if(was_only_refused(s, link), LOST_WAS_REFUSED);
+}
+
 void share_on_lost(void *owner, struct link *link, const struct err *err, bool told)
 {
     struct client *c = owner;
     struct share *s = c->share;
-    enum share_phase phase = (enum share_phase)s->phase;
-    bool in_message = c->body_left > 0 || (link->body_left > 0 && !link->swallow_body);
-    struct buf retry;
-    struct buf early;
-    bool was_cache; /* what asked */
-    bool was_judging;
-    bool goes_on;
-    bool is_done;
-    bool is_tied = share_is_tied_to(c, link);
+    struct loss l = {link, (enum share_phase)s->phase, share_is_tied_to(c, link), 0, 0, {0}};
     bool was_kept = link == s->kept;
-    unsigned nrolled;
-    struct err reason;
 
     (void)told;
     share_turn_begin(c);
@@ -591,59 +731,18 @@ void share_on_lost(void *owner, struct link *link, const struct err *err, bool t
         return;
     if (was_kept)
         s->kept = NULL;
-    lost_reason(c, err, &reason);
+    lost_reason(c, err, &l.reason);
     if (has_begun_in_vain(s, link))
         share_end_lost(s);
     if (strcmp(err->sqlstate, BALANCE_CONFLICT) != 0)
         sessions_suspect_node(c->ss, link->pool->cluster_node);
-    retry = s->turn->retry;
-    early = s->turn->early;
-    memset(&s->turn->retry, 0, sizeof s->turn->retry);
-    memset(&s->turn->early, 0, sizeof s->turn->early);
-    if (in_message)
-        buf_free(&s->turn->held); /* the rest of the message does not come any more */
-    share_forget_loan(c);
-    s->turn->retry = retry;
-    s->turn->early = early;
-    goes_on = phase == SHARE_ATTACHED && !is_tied && !in_message;
-    if (was_kept && !is_tied && !in_message)
+    look_at_loss(c, &l);
+    if (was_kept && (l.facts & (LOST_IS_TIED | LOST_IN_MESSAGE)) == 0)
         CLIENT_LOG(c, LVL_LOG, "session of user \"%s\" goes on without its server connection: %s",
-            c->pool->names, reason.msg);
-    is_done = goes_on && is_over(c, link);
-    nrolled = goes_on ? share_owed_rollback(s, link) : 0;
-    if (!goes_on || is_done || !(share_may_send_again(c, link) || was_only_refused(s, link)))
-        share_names_settle_told(c, link, nrolled > 0 && nrolled == link->expect.len);
-    s->exchange.saw_error = !is_done;
-    s->turn->lost_query = expect_head(&link->expect) == OP_QUERY ? link->expect.nended + 1 : 0;
-    share_names_settle(c); /* what is left came to nothing */
-    s->turn->lost_query = 0;
-    s->exchange.saw_error = false;
-    was_cache = s->turn->cache != NULL && share_cache_lost(c, link);
-    was_judging = phase == SHARE_JUDGING && share_kill_lost(c);
-    if (phase == SHARE_ASKING) {
-        if (!was_cache)
-            c->balance->asking = ASKING_NONE;
-        if (link->pool->cluster_node != c->pool->cluster_node)
-            avoid_node(c, link->pool->cluster_node);
-    }
-    if (s->turn->home != NULL && !in_message) {
-        lost_out(c, link, &reason, phase, is_done);
-    } else if (phase == SHARE_OPENING) {
-        lost_opening(c, link, &reason);
-    } else if (is_tied || in_message) {
-        CLIENT_LOG(c, LVL_LOG, "session of user \"%s\" ends with its server connection: %s",
-            c->pool->names, reason.msg);
-        reason.severity = ERR_FATAL;
-        client_end(c, in_message ? NULL : &reason);
-    } else if (was_judging) {
-        lost_judging(c, link, &reason);
-    } else if (is_done) {
-        lost_behind_end(c, link);
-    } else if (phase == SHARE_ATTACHED) {
-        lost_attached(c, link, &reason, nrolled);
-    } else {
-        lost_between(c, link, &reason, phase);
-    }
+            c->pool->names, l.reason.msg);
+    lost_names(c, &l);
+    lost_question(c, &l);
+    carry_out(c, &l, lost_way_of(l.phase, l.facts));
     client_read_on(c);
     share_turn_end(c);
 }

@@ -201,31 +201,57 @@ static bool is_known_answer(const struct share *s, const struct expect *owed, un
     }
 }
 
-unsigned share_owed_rollback(const struct share *s, const struct link *link)
+/* `e` takes all of a transaction back, and nothing was heard of it. */
+static bool is_untold_rollback(
+    const struct share *s, const struct share_end *e, const struct link *link)
 {
-    const struct share_end *e = s->turn->ends;
     const struct expect *owed = &link->expect;
-    bool is_query;
-    unsigned at;
-    unsigned i;
 
     if (e == NULL || s->turn->ended != NULL || e->at > 0 || !e->is_last || owed->failed ||
-        owed->lost || link->tx_status == 'I' || (owed->last != 0 && !expect_head_is_ours(owed)) ||
-        !(e->rolls_back || (e->ends_failed && link->tx_status == 'E')))
-        return 0;
-    at = e->serial - owed->nended;
-    if (at >= owed->len || (expect_peek(owed, at) & OP_SWALLOW) != 0)
-        return 0;
-    is_query = (expect_peek(owed, at) & OP_MASK) == OP_QUERY;
+        owed->lost)
+        return false;
+    return link->tx_status != 'I' && (owed->last == 0 || expect_head_is_ours(owed)) &&
+           (e->rolls_back || (e->ends_failed && link->tx_status == 'E'));
+}
+
+/* The Query is the op `at`, and nothing of the client's is in front of it. */
+static unsigned owed_of_query(const struct expect *owed, unsigned at)
+{
+    unsigned i;
+
     for (i = 0; i < at; i++)
-        if (is_query ? (expect_peek(owed, i) & OP_SWALLOW) == 0 : !is_known_answer(s, owed, i))
+        if ((expect_peek(owed, i) & OP_SWALLOW) == 0)
             return 0;
-    if (is_query)
-        return at + 1;
+    return at + 1;
+}
+
+/* The Execute is the op `at`, its Sync comes next, and what is in front of it has known answers. */
+static unsigned owed_of_sequence(const struct share *s, const struct expect *owed, unsigned at)
+{
+    unsigned i;
+
+    for (i = 0; i < at; i++)
+        if (!is_known_answer(s, owed, i))
+            return 0;
     return at + 1 < owed->len && (expect_peek(owed, at + 1) & ~OP_NOTE) == OP_SYNC &&
                    (at + 2 == owed->len || prepares_nothing(s))
                ? at + 2
                : 0;
+}
+
+unsigned share_owed_rollback(const struct share *s, const struct link *link)
+{
+    const struct share_end *e = s->turn->ends;
+    const struct expect *owed = &link->expect;
+    unsigned at;
+
+    if (!is_untold_rollback(s, e, link))
+        return 0;
+    at = e->serial - owed->nended;
+    if (at >= owed->len || (expect_peek(owed, at) & OP_SWALLOW) != 0)
+        return 0;
+    return (expect_peek(owed, at) & OP_MASK) == OP_QUERY ? owed_of_query(owed, at)
+                                                         : owed_of_sequence(s, owed, at);
 }
 
 /* DISCARD ALL is committed by itself: an error behind it in its sequence undoes nothing. */

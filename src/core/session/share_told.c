@@ -107,3 +107,50 @@ HOT void share_login_look(struct client *c, struct link *link)
         s->defaults_seen = c->ss->defaults_serial;
     s->owes_parameters = true;
 }
+
+/* What the server tells while we put settings is a reload's, and not ours: nobody has it as a
+ * default yet, and neither the session nor its link had set it before this exchange. */
+static bool is_of_reload(const struct client *c, struct slice name, struct slice value)
+{
+    const struct share_vars *before = &c->share->turn->mark;
+
+    return share_login_is_news(c, name, value) &&
+           (before->client == NULL || !share_login_is_set(before->client, name)) &&
+           (before->link == NULL || !share_login_is_set(before->link, name));
+}
+
+/* A setting that this client has not SET: changed for its transaction, or for all by a reload,
+ * which the server may tell with the answer to something of ours. */
+static void tell_default(struct client *c, struct link *link, struct slice name, struct slice value)
+{
+    struct buf out = {0};
+
+    link->defaults_known = false;
+    if (!expect_head_is_ours(&link->expect) || link->hide_parameters || link->watch_tags ||
+        c->phase != CL_ACTIVE || link->pool->cluster_node != c->pool->cluster_node ||
+        (c->share->loan.has_put_settings && !is_of_reload(c, name, value)))
+        return; /* what we put back is what all have been told */
+    wire_put_parameter_status(&out, name, value);
+    client_send(c, &out);
+}
+
+void share_on_parameter(void *owner, struct link *link, struct slice name, struct slice value)
+{
+    struct client *c = owner;
+
+    /* What brings the link up to date is not heard of; what the client does, and what puts that
+     * right, would be. */
+    if (link->hide_parameters &&
+        (c->share->phase == SHARE_REPAIRING || !expect_head_is_ours(&link->expect)))
+        share_remember_told(c->share, name, paramset_get(&link->reported, name));
+    if (!share_login_is_set(c->share->vars.client, name))
+        tell_default(c, link, name, value);
+    /* Another user, and nothing that was read says why: code did it. Not for the next client. */
+    if ((slice_eq_str(name, "session_authorization") || slice_eq_str(name, "is_superuser")) &&
+        !expect_head_is_ours(&link->expect) && !c->share->exchange.has_set)
+        link->must_clean = true;
+    if (c->row == NULL || !slice_ieq_str(name, "application_name") ||
+        expect_head_is_ours(&link->expect))
+        return;
+    client_row_application(c, value);
+}
