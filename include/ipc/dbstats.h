@@ -53,6 +53,7 @@ struct dbstats_row {
     _Atomic uint64_t npins[PIN_REASON_COUNT]; /* clients that began to keep their link, by reason */
     struct histogram query;
     struct histogram wait;
+    struct histogram transaction;
     _Atomic int64_t last_us; /* how long the last period was; 0: there was none */
     _Atomic uint64_t at_start[DBSTATS_NCOUNTERS]; /* of the present period */
     _Atomic uint64_t last[DBSTATS_NCOUNTERS];     /* what the last one added */
@@ -72,6 +73,7 @@ struct dbstats_sum {
     double per_second[DBSTATS_NCOUNTERS];
     struct histogram_sum query;
     struct histogram_sum wait;
+    struct histogram_sum transaction;
 };
 
 /* Size of the region, and its first content. Supervisor, before the first fork. */
@@ -86,6 +88,11 @@ static inline void dbstats_add(_Atomic uint64_t *cell, uint64_t n)
     atomic_store_explicit(
         cell, atomic_load_explicit(cell, memory_order_relaxed) + n, memory_order_relaxed);
 }
+/* A time, in the sum and in the histogram: from a request to the end of its answer; for which a
+ * connection was waited; of a transaction that has ended. Only the owner of the row. */
+void dbstats_answered(struct dbstats_row *row, int64_t took_us);
+void dbstats_waited(struct dbstats_row *row, int64_t waited_us);
+void dbstats_ended(struct dbstats_row *row, int64_t took_us);
 /* Begins a new period. Only the owner of the row. */
 void dbstats_turn(struct dbstats_row *row, int64_t now_us);
 /* The same when it is time. */

@@ -2,10 +2,12 @@
 """test_web_console: the console: what its server lets whom do, and its page in a headless Chromium.
 
 PGT_PICTURES=FOLDER keeps a picture of every page, in light, dark, Japanese and on a phone."""
+import contextlib
 import hashlib
 import json
 import os
 import re
+import signal
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -328,6 +330,16 @@ def test_history(pg, start_pool):
     found = samples()
     assert all(a[0] <= b[0] and a[4] <= b[4] for a, b in zip(found, found[1:]))
     assert len(login.get("history?seconds=60&points=1").json()["samples"]) <= 60
+    # A web process that dies takes none of it along.
+    os.kill(next(p for p in pool.pids() if b"HTTP: wait" in Path(f"/proc/{p}/cmdline").read_bytes()), signal.SIGKILL)
+
+    def is_back() -> bool:
+        with contextlib.suppress(OSError):
+            return web.ask(pool.web, "/livez").status == 200
+        return False
+    waits.wait_for("another web process answers", is_back, 30)
+    login = Login(pool)
+    assert samples()[0][0] <= found[0][0] + 1, "the charts begin anew"
     for strange in ("seconds=0", "seconds=-1&points=0", "seconds=99999999999999999999", "points=x"):
         assert login.get("history?" + strange).status == 200
 

@@ -100,6 +100,10 @@ def test_quantiles(pg, start_pool):
     assert got["query_p999_us"] == got["query_p99_us"]
     assert 500000 <= got["query_time_us"] < 2000000 * waits.SCALE
     assert got["transaction_time_us"] >= got["query_time_us"]
+    assert got["transaction_p50_us"] < got["transaction_p99_us"] and 470000 < got["transaction_p999_us"] < 800000 * waits.SCALE
+    node = report(w, "pool_node_times")[0]
+    assert int(node["requests"]) >= 10 and int(node["query_time_us"]) >= 500000
+    assert 0 < int(node["query_p50_us"]) < 200000 * waits.SCALE and 470000 < int(node["query_p999_us"]) < 800000 * waits.SCALE
 
 
 def test_wait_is_counted(pg, start_pool):

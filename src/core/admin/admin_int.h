@@ -5,6 +5,7 @@
 
 #include "admin/admin.h"
 #include "base/arena.h"
+#include "base/histogram.h"
 #include "ipc/proc.h"
 #include "ipc/rows.h"
 
@@ -114,6 +115,8 @@ void admin_cache_get(const struct admin_sources *src, struct cache_totals *out);
 
 struct slice admin_field_text(const char *p, size_t size);
 void admin_put_optional_int(struct admin_rows *out, bool is_there, int64_t v);
+/* Four cells: what 50, 90, 99 and 99.9 % do not exceed. */
+void admin_put_quantiles(struct admin_rows *out, const struct histogram_sum *h);
 /* Reasons of pins, separated by ", ". */
 void admin_put_pins(struct admin_rows *out, unsigned pins);
 /* By enum conf_pool_mode, and by `tls_version` of a row; empty for what a torn row may hold. */

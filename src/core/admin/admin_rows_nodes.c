@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: PostgreSQL
- * admin_rows_nodes.c: rows of SHOW POOL_NODES, POOL_BACKEND_STATS and POOL_HEALTH_CHECK_STATS.
+ * admin_rows_nodes.c: rows of SHOW POOL_NODES, POOL_BACKEND_STATS, POOL_NODE_TIMES and
+ * POOL_HEALTH_CHECK_STATS.
  * Runs in: worker, control, web. Host, port and weight come from the settings, everything else from
  * the snapshot that the asker hands over. Asks no server: what is shown was observed by the
  * monitor. */
@@ -10,7 +11,9 @@
 
 #include "admin_int.h"
 #include "base/assert.h"
+#include "base/mem.h"
 #include "config/conf.h"
+#include "ipc/nodestats.h"
 
 void admin_node_get(const struct admin_sources *src, int id, struct admin_node *out)
 {
@@ -153,6 +156,28 @@ void admin_rows_backend_stats(const struct admin_sources *src, struct admin_rows
         admin_put_uint(out, n.counts.nfatal);
         admin_put_uint(out, n.counts.nerror);
     }
+}
+
+void admin_rows_node_times(const struct admin_sources *src, struct admin_rows *out)
+{
+    struct nodestats_sum *sum = mem_alloc(sizeof *sum); /* too large for the stack */
+    const struct conf *conf = conf_of(src->gen);
+    struct admin_node n;
+    int i;
+
+    for (i = 0; i < conf->nnodes; i++) {
+        if (!conf_has_node(conf, i))
+            continue;
+        admin_node_get(src, i, &n);
+        nodestats_sum(src->shm, i, sum);
+        put_node(src, i, out);
+        admin_put_static(out, admin_node_status_text(n.status));
+        admin_put_static(out, role_text(src, n.role));
+        admin_put_uint(out, sum->nrequests);
+        admin_put_uint(out, sum->query_us);
+        admin_put_quantiles(out, &sum->query);
+    }
+    mem_free(sum);
 }
 
 static double average(double sum, uint64_t n)

@@ -56,7 +56,7 @@ static void put_bool(struct admin_rows *out, bool is)
 
 /* --- SHOW POOL_STATS --- */
 
-static void put_quantiles(struct admin_rows *out, const struct histogram_sum *h)
+void admin_put_quantiles(struct admin_rows *out, const struct histogram_sum *h)
 {
     static const unsigned parts[] = {500, 900, 990, 999};
     size_t i;
@@ -76,8 +76,9 @@ void admin_rows_stats(const struct admin_sources *src, struct admin_rows *out)
 #define FIELD(field, column, text) admin_put_uint(out, sum->field);
         DBSTATS_COUNTERS(FIELD)
 #undef FIELD
-        put_quantiles(out, &sum->query);
-        put_quantiles(out, &sum->wait);
+        admin_put_quantiles(out, &sum->query);
+        admin_put_quantiles(out, &sum->wait);
+        admin_put_quantiles(out, &sum->transaction);
     }
     mem_free(sum);
 }

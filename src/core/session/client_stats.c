@@ -4,14 +4,9 @@
 #include "config.h"
 
 #include "base/hot.h"
+#include "ipc/nodestats.h"
 
 #include "session_int.h"
-
-static void stats_waited(struct client_stats *s, int64_t waited_us)
-{
-    histogram_add(&s->row->wait, waited_us);
-    dbstats_add(&s->row->wait_us, (uint64_t)waited_us);
-}
 
 /* Rows are made for databases to which somebody logged in, not for names that anybody may send:
  * what happened during the login is kept until then. */
@@ -24,7 +19,7 @@ void client_stats_on_login(struct client *c)
     dbstats_add(&s->row->logins, 1);
     if (c->link != NULL || s->wait_us < 0) {
         dbstats_add(&s->row->assignments, 1);
-        stats_waited(s, -s->wait_us);
+        dbstats_waited(s->row, -s->wait_us);
     }
     s->wait_us = 0;
 }
@@ -85,14 +80,14 @@ HOT void client_stats_on_quiet(struct client *c)
     if (c->ss->stmts != NULL)
         client_stmts_end(c, took_us);
     dbstats_look(s->row, now_us);
-    histogram_add(&s->row->query, took_us);
-    dbstats_add(&s->row->query_us, (uint64_t)took_us);
+    dbstats_answered(s->row, took_us);
+    nodestats_count(c->ss->env->shm, c->ss->env->ordinal, c->target->pool->cluster_node, took_us);
     if (c->target->ntransactions > 0)
         dbstats_add(&s->row->transactions, c->target->ntransactions);
     c->target->ntransactions = 0;
     if (c->target->tx_status != 'I' || c->target->ready_as != 0)
         return;
-    dbstats_add(&s->row->transaction_us, (uint64_t)(now_us - s->tx_us));
+    dbstats_ended(s->row, now_us - s->tx_us);
     s->tx_us = 0;
 }
 
@@ -102,7 +97,7 @@ void client_stats_on_virtual_end(struct client *c)
 
     if (s->row != NULL && s->tx_us != 0) {
         dbstats_add(&s->row->transactions, 1);
-        dbstats_add(&s->row->transaction_us, (uint64_t)(loop_now_us(c->ss->loop) - s->tx_us));
+        dbstats_ended(s->row, loop_now_us(c->ss->loop) - s->tx_us);
     }
     s->tx_us = 0;
 }
@@ -124,7 +119,7 @@ HOT void client_stats_on_wait_end(struct client *c)
     waited_us = loop_now_us(c->ss->loop) - s->wait_us;
     s->wait_us = s->row == NULL || s->sent_us == 0 ? -waited_us : 0;
     if (s->row != NULL)
-        stats_waited(s, waited_us);
+        dbstats_waited(s->row, waited_us);
 }
 
 HOT void client_stats_on_link(struct client *c)
@@ -134,7 +129,7 @@ HOT void client_stats_on_link(struct client *c)
     if (s->row != NULL)
         dbstats_add(&s->row->assignments, 1);
     if (s->row != NULL && s->wait_us <= 0)
-        stats_waited(s, 0);
+        dbstats_waited(s->row, 0);
     else
         client_stats_on_wait_end(c);
 }

@@ -11,8 +11,8 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "config/conf.h"
-#include "config/pools_conf.h"
 #include "ipc/hold.h"
+#include "ipc/nodestats.h"
 #include "ipc/orders.h"
 #include "ipc/stmtstats.h"
 
@@ -122,6 +122,7 @@ void session_plan_shm(const struct conf *conf, int nworkers, struct shm_plan *pl
     plan->bytes[SHM_QUOTAS] += quota_region_bytes(nworkers);
     plan->bytes[SHM_LIMITS] += limits_region_bytes(nworkers, conf->max_clients);
     plan->bytes[SHM_DBSTATS] += dbstats_region_bytes(nworkers);
+    plan->bytes[SHM_NODESTATS] += nodestats_region_bytes(nworkers);
     plan->bytes[SHM_STMTSTATS] += stmtstats_region_bytes(nworkers, conf->track_statements_max);
     plan->bytes[SHM_ORDERS] += orders_region_bytes();
     plan->bytes[SHM_HOLD] += hold_region_bytes(nworkers);
@@ -166,6 +167,7 @@ void session_init_shm(const struct conf *conf, int nworkers, struct shm *shm)
     quota_region_init(shm, nworkers);
     limits_region_init(shm, nworkers, conf->max_clients);
     dbstats_region_init(shm, nworkers);
+    nodestats_region_init(shm, nworkers);
     stmtstats_region_init(shm, nworkers, conf->track_statements_max);
     hold_region_init(shm, nworkers);
     for (i = 0; i < conf->nnodes; i++)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/hot.h"
 #include "sys/clock.h"
 
 #define ROWS_PER_WORKER (DBSTATS_DATABASES + 1) /* the last one is the common row */
@@ -79,6 +80,24 @@ static void read_counters(const struct dbstats_row *row, uint64_t out[DBSTATS_NC
 #undef DBSTATS_FIELD
 }
 
+HOT void dbstats_answered(struct dbstats_row *row, int64_t took_us)
+{
+    histogram_add(&row->query, took_us);
+    dbstats_add(&row->query_us, (uint64_t)took_us);
+}
+
+HOT void dbstats_waited(struct dbstats_row *row, int64_t waited_us)
+{
+    histogram_add(&row->wait, waited_us);
+    dbstats_add(&row->wait_us, (uint64_t)waited_us);
+}
+
+HOT void dbstats_ended(struct dbstats_row *row, int64_t took_us)
+{
+    histogram_add(&row->transaction, took_us);
+    dbstats_add(&row->transaction_us, (uint64_t)took_us);
+}
+
 void dbstats_turn(struct dbstats_row *row, int64_t now_us)
 {
     int64_t began_us = atomic_load_explicit(&row->period_us, memory_order_relaxed);
@@ -129,6 +148,7 @@ static void sum_row(struct dbstats_sum *sum, const struct dbstats_row *row)
         sum->npins[i] += atomic_load_explicit(&row->npins[i], memory_order_relaxed);
     histogram_sum_add(&sum->query, &row->query);
     histogram_sum_add(&sum->wait, &row->wait);
+    histogram_sum_add(&sum->transaction, &row->transaction);
     sum_rates(sum, row);
 }
 

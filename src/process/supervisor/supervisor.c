@@ -26,6 +26,7 @@
 #include "cluster/wd_share.h"
 #include "cluster/status_file.h"
 #include "crypto/crypto.h"
+#include "ipc/charts.h"
 #include "process/common/role_conf.h"
 #include "process/supervisor/sup_int.h"
 #include "session/session.h"
@@ -131,6 +132,7 @@ static int make_shared(struct sup *s, struct err *err)
     plan.bytes[SHM_RECOVERY] = recovery_region_bytes();
     plan.bytes[SHM_DOUBT] = doubt_region_bytes(s->nchildren + 1);
     plan.bytes[SHM_WATCHDOG] = conf_of(s->gen)->use_watchdog ? wd_share_region_bytes() : 0;
+    plan.bytes[SHM_CHARTS] = conf_of(s->gen)->http_port != 0 ? sizeof(struct charts) : 0;
     if (s->nworkers > 0) {
         session_plan_shm(conf_of(s->gen), s->nworkers, &plan);
         cache_plan_shm(conf_of(s->gen), s->nchildren + 1, &plan);

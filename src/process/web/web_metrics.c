@@ -15,6 +15,7 @@
 #include "backend/quota.h"
 #include "base/mem.h"
 #include "ipc/dbstats.h"
+#include "ipc/nodestats.h"
 #include "ipc/orders.h"
 #include "ipc/proc.h"
 #include "session/session.h"
@@ -276,11 +277,17 @@ static void put_databases(struct web_scrape *s)
     web_metric_family(s, "pgpool_query_seconds", WEB_HISTOGRAM,
         "time between a request and the end of its answer");
     for (at = 0; dbstats_next(s->src.shm, &at, sum);)
-        web_metric_histogram(s, slice_of_str(sum->database), &sum->query, sum->query_us);
+        web_metric_histogram(
+            s, "database", slice_of_str(sum->database), &sum->query, sum->query_us);
     web_metric_family(
         s, "pgpool_wait_seconds", WEB_HISTOGRAM, "time spent waiting for a server connection");
     for (at = 0; dbstats_next(s->src.shm, &at, sum);)
-        web_metric_histogram(s, slice_of_str(sum->database), &sum->wait, sum->wait_us);
+        web_metric_histogram(s, "database", slice_of_str(sum->database), &sum->wait, sum->wait_us);
+    web_metric_family(
+        s, "pgpool_transaction_seconds", WEB_HISTOGRAM, "from the first request to the end");
+    for (at = 0; dbstats_next(s->src.shm, &at, sum);)
+        web_metric_histogram(
+            s, "database", slice_of_str(sum->database), &sum->transaction, sum->transaction_us);
     web_metric_family(s, "pgpool_database_pins", WEB_COUNTER,
         "clients that began to keep their server connection, and why");
     for (at = 0; dbstats_next(s->src.shm, &at, sum);) {
@@ -381,6 +388,24 @@ static void put_links(struct web_scrape *s)
     }
 }
 
+static void put_node_times(struct web_scrape *s)
+{
+    struct nodestats_sum *sum = mem_alloc(sizeof *sum);
+    char number[12];
+    int i;
+
+    web_metric_family(s, "pgpool_node_query_seconds", WEB_HISTOGRAM,
+        "time between a request and the end of its answer, by server");
+    for (i = 0; i < conf_now(s)->nnodes && i < VIEW_MAX_NODES; i++) {
+        if (!conf_has_node(conf_now(s), i))
+            continue;
+        nodestats_sum(s->src.shm, i, sum);
+        snprintf(number, sizeof number, "%d", i);
+        web_metric_histogram(s, "node", slice_of_str(number), &sum->query, sum->query_us);
+    }
+    mem_free(sum);
+}
+
 static void put_nodes(struct web_scrape *s)
 {
     static const struct web_column columns[] = {
@@ -408,6 +433,7 @@ static void put_nodes(struct web_scrape *s)
             sizeof labels / sizeof labels[0]);
         first = i;
     }
+    put_node_times(s);
     put_node_family(s, "pgpool_node_primary", "1 for the server that takes writes", node_primary);
     put_node_family(s, "pgpool_node_lag_bytes", "how far a standby is behind", node_lag_bytes);
     put_node_family(

@@ -37,9 +37,9 @@ void web_metric_value(struct web_scrape *s, double value);
 /* A family with one sample that has no labels. */
 void web_metric_single(struct web_scrape *s, const char *name, enum web_metric_type type,
     const char *help, double value);
-/* A histogram of microseconds as one of seconds, for one database. */
-void web_metric_histogram(
-    struct web_scrape *s, struct slice database, const struct histogram_sum *h, uint64_t sum_us);
+/* A histogram of microseconds as one of seconds, with one label. */
+void web_metric_histogram(struct web_scrape *s, const char *label, struct slice value,
+    const struct histogram_sum *h, uint64_t sum_us);
 /* A family from a column of a report: a sample for each row, labelled with the columns
  * `labels`[0..nlabels-1] under the names `as`. */
 struct web_column {

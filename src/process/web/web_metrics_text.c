@@ -97,17 +97,18 @@ void web_metric_single(struct web_scrape *s, const char *name, enum web_metric_t
     web_metric_value(s, value);
 }
 
-static void put_bucket(struct web_scrape *s, struct slice database, const char *le, uint64_t n)
+static void put_bucket(
+    struct web_scrape *s, const char *label, struct slice value, const char *le, uint64_t n)
 {
     buf_printf(s->out, "%s_bucket", s->name);
     s->has_labels = false;
-    web_metric_label(s, "database", database);
+    web_metric_label(s, label, value);
     web_metric_label(s, "le", slice_of_str(le));
     web_metric_value(s, (double)n);
 }
 
-void web_metric_histogram(
-    struct web_scrape *s, struct slice database, const struct histogram_sum *h, uint64_t sum_us)
+void web_metric_histogram(struct web_scrape *s, const char *label, struct slice value,
+    const struct histogram_sum *h, uint64_t sum_us)
 {
     char le[NUMBER_BYTES];
     unsigned bucket = 0;
@@ -118,18 +119,18 @@ void web_metric_histogram(
         while (bucket < HISTOGRAM_BUCKETS && histogram_bucket_start(bucket + 1) <= limits_us[i] + 1)
             n += h->bucket[bucket++];
         snprintf(le, sizeof le, "%g", (double)limits_us[i] / 1e6);
-        put_bucket(s, database, le, n);
+        put_bucket(s, label, value, le, n);
     }
     while (bucket < HISTOGRAM_BUCKETS)
         n += h->bucket[bucket++];
-    put_bucket(s, database, "+Inf", n);
+    put_bucket(s, label, value, "+Inf", n);
     buf_printf(s->out, "%s_sum", s->name);
     s->has_labels = false;
-    web_metric_label(s, "database", database);
+    web_metric_label(s, label, value);
     web_metric_value(s, (double)sum_us / 1e6);
     buf_printf(s->out, "%s_count", s->name);
     s->has_labels = false;
-    web_metric_label(s, "database", database);
+    web_metric_label(s, label, value);
     web_metric_value(s, (double)n);
 }
 

@@ -2,7 +2,8 @@
  * web_ring.c: the last hour in seconds and the last day in minutes, so that a page that is opened
  * at the wrong moment shows what led to it.
  * Runs in: web. Counters are kept as they are, from the start on: the difference of any two moments
- * is right, whatever lies between them is left out. A new web process begins anew. */
+ * is right, whatever lies between them is left out. They are in shared memory: a new web process
+ * goes on with what there is. */
 #include "config.h"
 
 #include "web_ring.h"
@@ -13,45 +14,25 @@
 #include "backend/limits.h"
 #include "backend/quota.h"
 #include "base/mem.h"
+#include "ipc/charts.h"
 #include "ipc/dbstats.h"
 #include "session/session.h"
 #include "sys/clock.h"
 
 #include "web_json.h"
 
-#define SECONDS       3600
-#define MINUTES       1440
-#define NODES         16
 #define PERIOD_MS     1000
 #define POINTS_PRESET 300
 #define POINTS_MAX    1000
-
-struct sample {
-    int64_t at_s; /* wall clock; 0: none */
-    int64_t clients;
-    int64_t waiting;
-    int64_t links;
-    uint64_t queries;
-    uint64_t transactions;
-    uint64_t query_us;
-    uint64_t assignments;
-    uint64_t wait_us;
-    uint64_t bytes;
-    int64_t lag_bytes[NODES];
-    uint64_t statements[NODES];
-};
 
 struct web_ring {
     struct web *web;
     struct timer timer;
     struct dbstats_sum sum;
-    struct sample second[SECONDS];
-    struct sample minute[MINUTES];
-    int64_t nseconds; /* taken so far; the last is at (nseconds - 1) % SECONDS */
-    int64_t nminutes;
+    struct charts *charts; /* in shared memory */
 };
 
-static void take_databases(struct web_ring *ring, struct sample *s)
+static void take_databases(struct web_ring *ring, struct chart_sample *s)
 {
     const struct shm *shm = ring->web->role.env->shm;
     uint32_t at = 0;
@@ -66,7 +47,7 @@ static void take_databases(struct web_ring *ring, struct sample *s)
     }
 }
 
-static void take_nodes(struct web *w, struct sample *s)
+static void take_nodes(struct web *w, struct chart_sample *s)
 {
     struct admin_counts c;
     int i;
@@ -74,7 +55,7 @@ static void take_nodes(struct web *w, struct sample *s)
     for (i = 0; i < w->view.nnodes; i++) {
         s->links += quota_used(w->role.env->shm, i);
         s->waiting += limits_node_waiting(w->role.env->shm, i);
-        if (i >= NODES)
+        if (i >= CHARTS_NODES)
             continue;
         session_node_counts(w->role.env->shm, i, &c);
         s->lag_bytes[i] = w->view.node[i].delay_bytes;
@@ -85,9 +66,11 @@ static void take_nodes(struct web *w, struct sample *s)
 static void take_sample(struct web_ring *ring)
 {
     struct web *w = ring->web;
-    struct sample *s = &ring->second[ring->nseconds % SECONDS];
-    const struct sample *last =
-        ring->nminutes == 0 ? NULL : &ring->minute[(ring->nminutes - 1) % MINUTES];
+    struct chart_sample *s = &ring->charts->second[ring->charts->nseconds % CHARTS_SECONDS];
+    const struct chart_sample *last =
+        ring->charts->nminutes == 0
+            ? NULL
+            : &ring->charts->minute[(ring->charts->nminutes - 1) % CHARTS_MINUTES];
 
     memset(s, 0, sizeof *s);
     (void)view_refresh(w->role.env->shm, &w->view);
@@ -95,10 +78,10 @@ static void take_sample(struct web_ring *ring)
     s->clients = session_count_all(w->role.env->shm);
     take_databases(ring, s);
     take_nodes(w, s);
-    ring->nseconds++;
+    ring->charts->nseconds++;
     if (last == NULL || s->at_s - last->at_s >= 60) {
-        ring->minute[ring->nminutes % MINUTES] = *s;
-        ring->nminutes++;
+        ring->charts->minute[ring->charts->nminutes % CHARTS_MINUTES] = *s;
+        ring->charts->nminutes++;
     }
 }
 
@@ -115,6 +98,7 @@ struct web_ring *web_ring_new(struct web *w)
     struct web_ring *ring = mem_alloc_zero(sizeof *ring);
 
     ring->web = w;
+    ring->charts = shm_get(w->role.env->shm, SHM_CHARTS);
     timer_init(&ring->timer, on_time);
     take_sample(ring);
     timer_start(&w->role.loop, &ring->timer, PERIOD_MS);
@@ -140,7 +124,7 @@ static int64_t number_of(const struct web_request *r, const char *name, int64_t 
     return n < 1 ? 1 : n > max ? max : n;
 }
 
-static void put_sample(struct web_json *j, const struct sample *s, int nnodes)
+static void put_sample(struct web_json *j, const struct chart_sample *s, int nnodes)
 {
     int i;
 
@@ -163,8 +147,8 @@ static void put_sample(struct web_json *j, const struct sample *s, int nnodes)
 }
 
 /* Of those that are left out the most that waited is kept: a short jam is to be seen. */
-static void put_samples(struct web_json *j, const struct sample *ring, int64_t size, int64_t taken,
-    int64_t wanted, int64_t points, int nnodes)
+static void put_samples(struct web_json *j, const struct chart_sample *ring, int64_t size,
+    int64_t taken, int64_t wanted, int64_t points, int nnodes)
 {
     int64_t have = taken < size ? taken : size;
     int64_t n = wanted < have ? wanted : have;
@@ -173,7 +157,7 @@ static void put_samples(struct web_json *j, const struct sample *ring, int64_t s
     int64_t i;
 
     for (i = taken - n; i < taken; i++) {
-        struct sample s = ring[i % size];
+        struct chart_sample s = ring[i % size];
 
         if (s.waiting > waiting)
             waiting = s.waiting;
@@ -190,9 +174,9 @@ void web_ring_page(const struct web_request *r, struct web_answer *a)
     static const char *const columns[] = {"at", "clients", "waiting", "links", "queries",
         "transactions", "query_us", "assignments", "wait_us", "bytes"};
     const struct web_ring *ring = r->web->ring;
-    int64_t seconds = number_of(r, "seconds", SECONDS, MINUTES * 60);
+    int64_t seconds = number_of(r, "seconds", CHARTS_SECONDS, CHARTS_MINUTES * 60);
     int64_t points = number_of(r, "points", POINTS_PRESET, POINTS_MAX);
-    int nnodes = r->web->view.nnodes < NODES ? r->web->view.nnodes : NODES;
+    int nnodes = r->web->view.nnodes < CHARTS_NODES ? r->web->view.nnodes : CHARTS_NODES;
     struct web_json j = {.out = &a->body};
     size_t i;
 
@@ -206,10 +190,12 @@ void web_ring_page(const struct web_request *r, struct web_answer *a)
     web_json_int(&j, nnodes);
     web_json_key(&j, "samples");
     web_json_open(&j, '[');
-    if (seconds <= SECONDS)
-        put_samples(&j, ring->second, SECONDS, ring->nseconds, seconds, points, nnodes);
+    if (seconds <= CHARTS_SECONDS)
+        put_samples(&j, ring->charts->second, CHARTS_SECONDS, ring->charts->nseconds, seconds,
+            points, nnodes);
     else
-        put_samples(&j, ring->minute, MINUTES, ring->nminutes, seconds / 60, points, nnodes);
+        put_samples(&j, ring->charts->minute, CHARTS_MINUTES, ring->charts->nminutes, seconds / 60,
+            points, nnodes);
     web_json_close(&j, ']');
     web_json_close(&j, '}');
     a->type = WEB_TYPE_JSON;

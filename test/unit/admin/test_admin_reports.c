@@ -65,7 +65,11 @@ START_TEST(columns_are_those_of_pgpool)
     assert_columns(ADMIN_REPORT_STATS,
         "database logins assignments transactions queries bytes_received bytes_sent "
         "transaction_time_us query_time_us wait_time_us query_p50_us query_p90_us query_p99_us "
-        "query_p999_us wait_p50_us wait_p90_us wait_p99_us wait_p999_us");
+        "query_p999_us wait_p50_us wait_p90_us wait_p99_us wait_p999_us transaction_p50_us "
+        "transaction_p90_us transaction_p99_us transaction_p999_us");
+    assert_columns(ADMIN_REPORT_NODE_TIMES,
+        "node_id hostname port status role requests query_time_us query_p50_us query_p90_us "
+        "query_p99_us query_p999_us");
     assert_columns(ADMIN_REPORT_LINKS,
         "id pid node user database state server_pid client_id created_at lent_at returned_at uses "
         "tls pin_reason statement ktls");

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * nodestats.h: how long each server took to answer, in the region NODESTATS of shared memory.
+ * Written by: each worker, its own rows. Read by: whoever answers SHOW or metrics. The numbers
+ * never go back, also when a worker is replaced. What was never written costs no memory. */
+#ifndef PGP_IPC_NODESTATS_H
+#define PGP_IPC_NODESTATS_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/histogram.h"
+#include "ipc/shm.h"
+
+#define NODESTATS_NODES 192 /* with those that pools.conf names */
+
+/* One server in one worker: requests that ended there. */
+struct nodestats_row {
+    _Atomic uint64_t nrequests;
+    _Atomic uint64_t query_us;
+    struct histogram query;
+};
+
+/* The sum over all workers. */
+struct nodestats_sum {
+    uint64_t nrequests;
+    uint64_t query_us;
+    struct histogram_sum query;
+};
+
+/* Size of the region, and its first content. Supervisor, before the first fork. */
+size_t nodestats_region_bytes(int nworkers);
+void nodestats_region_init(struct shm *shm, int nworkers);
+/* Counts a request that server `node` has answered the worker of `ordinal`: only that one calls. */
+void nodestats_count(struct shm *shm, int ordinal, int node, int64_t took_us);
+/* Fills *out; all zero for a server that nobody has asked. */
+void nodestats_sum(const struct shm *shm, int node, struct nodestats_sum *out);
+
+#endif
