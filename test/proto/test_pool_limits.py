@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from pgt import procs, waits
+from pgt import postgres, procs, waits
 from pgt.wire import FLUSH, Wire, bind, execute, parse, query
 
 from test_admin_orders import report
@@ -526,3 +526,58 @@ def test_server_connect_limit(fake, start_pool):
         assert not [m for m in w.simple("select 1") if m.type == "E"]
         w.bye()
     assert most <= 3
+
+
+@pytest.mark.parametrize("there", [20, 100])
+def test_a_server_keeps_a_margin(start_pool, there):
+    """max_backend_connections = 0: of what the server gives to ordinary roles one is the monitor's, and a tenth, but at least
+    three, are left to others. Who comes to the server itself gets in when the pool is full."""
+    server = postgres.start_postgres({"max_connections": str(there)})
+    try:
+        room = there - int(server.value("show superuser_reserved_connections"))
+        margin = max(room // 10, 3)
+        pool = start_pool(server.address, num_init_children=1, pool_mode="session", max_backend_connections=0, query_wait_timeout=60,
+                          sr_check_user="postgres", sr_check_period=1)
+        with Wire(pool.address, seconds=30) as w:
+            assert w.login("postgres", "postgres")[-1].type == "Z"
+
+            def limit() -> int:
+                return next(int(r["limit"]) for r in report(w, "pool_limits") if r["name"] == "max_backend_connections")
+
+            waits.wait_for("the server has been asked", lambda: limit() == room - 1 - margin, 20)
+            if there > 20:
+                return
+            full = [login(pool) for _ in range(limit() - 1)]
+            late = Wire(pool.address, seconds=30)
+            late.send_startup("trust_user", "postgres")
+            waits.wait_for("it waits", lambda: any(int(r["waiting"]) for r in report(w, "pool_queue")), 20)
+            direct = [Wire(server.address, seconds=30) for _ in range(margin)]
+            assert [d.login("trust_user", "postgres")[-1].type for d in direct] == ["Z"] * margin
+            full[0].bye()
+            assert late.read_until("Z")[-1].type == "Z"
+            for one in (*full[1:], late, *direct):
+                one.bye()
+    finally:
+        server.stop()
+
+
+def test_a_link_that_is_cleaned_is_not_waited_for(start_pool, pg):
+    """A login that may open a connection of its own does not wait for one that is being cleaned, which may take 10 s."""
+    pool = start_pool(pg.address, num_init_children=1, pool_mode="session", max_backend_connections=2,
+                      reset_query_list="ABORT;DISCARD ALL;SELECT pg_sleep(60)")
+    took = []
+    for _ in range(3):
+        first = login(pool)
+        assert first.value("select 1") == "1"
+        gone = first.pid
+        first.bye()
+        waits.wait_for("it is being cleaned", lambda: pg.sessions("query like 'SELECT pg_sleep(60)%' and state = 'active'"), 20)
+        began = time.monotonic()
+        with Wire(pool.address, seconds=30) as second:
+            assert second.login("trust_user", "postgres")[-1].type == "Z"
+            took.append(time.monotonic() - began)
+            assert second.pid != gone
+        pg.end_sessions()
+        if took[-1] < 5:
+            break
+    assert min(took) < 5

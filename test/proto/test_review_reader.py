@@ -305,6 +305,39 @@ def test_lines_about_a_server_connection_obey_the_session(cluster, pool):
         node.rows("select pg_reload_conf()")
 
 
+def test_one_setting_lets_password_users_read_on_standbys(cluster, start_pool):
+    """Servers that ask for passwords: reads stay on the primary, the log names the setting, and with that they leave. A wrong
+    password is refused as before."""
+    cluster.primary.rows("create role by_password login password 'by_password'; grant select on t to by_password")
+    before = [(node, (node.data / "pg_hba.conf").read_text(encoding="utf-8")) for node in cluster.nodes]
+
+    def port() -> str:
+        w = Wire(pool.address, seconds=20)
+        if w.login(user="by_password", password="by_password")[-1].type == "E":
+            return "refused"  # it met the reload half way
+        found = w.value("select inet_server_port() from t")
+        w.bye()
+        return found
+
+    try:
+        for node, text in before:
+            (node.data / "pg_hba.conf").write_text("host all by_password all scram-sha-256\n" + text, encoding="utf-8")
+            node.rows("select pg_reload_conf()")
+        pool = pool_for(start_pool, cluster, load_balance_mode=True, num_init_children=1, backend_weight0=0,
+                        backend_weight1=1, backend_weight2=0, connect_timeout=3000, sr_check_user="postgres")
+        wait_settled(pool, 0)
+        assert port() == str(cluster.nodes[0].port)
+        assert "(auth_user = 'postgres' will do" in pool.log()
+        pool.reload(auth_user="postgres")
+        waits.wait_for("it reads on the standby", lambda: port() == str(cluster.nodes[1].port), 20)
+        w = Wire(pool.address, seconds=20)
+        assert [m.fields["C"] for m in w.login(user="by_password", password="wrong") if m.type == "E"] == ["28P01"]
+    finally:
+        for node, text in before:
+            (node.data / "pg_hba.conf").write_text(text, encoding="utf-8")
+            node.rows("select pg_reload_conf()")
+
+
 def idle_reader(cluster) -> bool:
     return bool(cluster.nodes[1].sessions("state = 'idle'")) and not cluster.nodes[1].sessions("state = 'active'")
 

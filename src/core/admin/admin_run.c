@@ -466,7 +466,9 @@ static int refuse(
     if (needed == ADMIN_MAY_ANYONE || (needed == ADMIN_MAY_OPERATOR && src->is_operator))
         return 0;
     err_set(err, "42501", "permission denied for %s", what);
-    err_hint(err, "Only superusers and operators of pgpool may use it.");
+    err_hint(err,
+        "Superusers may; so may admin_users in the database pgpool, and with the PCP tools "
+        "those of pcp.conf.");
     return -1;
 }
 

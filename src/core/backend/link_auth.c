@@ -445,10 +445,20 @@ enum link_auth_step link_auth_on_message(struct link *link, struct slice body)
 
 void link_auth_on_refusal(struct link *link, const char *sqlstate)
 {
+    struct slice database = pool_database(link->pool);
+
     if (!link_answer_is_ours(link))
         return;
-    log_caused(LVL_LOG, "node %d refuses user \"%s\": what was known about the user is forgotten",
-        link->pool->cluster_node, link->pool->names);
-    if (strncmp(sqlstate, "28", 2) == 0)
-        auth_book_forget(link->be->book, pool_book_name(link->pool));
+    if (strncmp(sqlstate, "28", 2) != 0) {
+        log_caused_detail(LVL_LOG, NULL,
+            "It is not about the password: the server's log says more.",
+            "node %d does not let user \"%s\" into database \"%.*s\" (SQLSTATE %s)",
+            link->pool->cluster_node, link->pool->names, (int)database.n, database.p, sqlstate);
+        return;
+    }
+    log_caused_detail(LVL_LOG, NULL,
+        "An entry of pool_passwd may not be what the server has: pgpool --check-auth tells.",
+        "node %d refuses user \"%s\" (SQLSTATE %s): what was known about the user is forgotten",
+        link->pool->cluster_node, link->pool->names, sqlstate);
+    auth_book_forget(link->be->book, pool_book_name(link->pool));
 }

@@ -74,6 +74,7 @@ void balance_note_no_login(struct client *c, const struct link *link)
 {
     struct client_log_scope scope;
     struct buf detail = {0};
+    struct buf hint = {0};
     bool is_due =
         session_tells_again(c->ss->shared, pool_user(c->pool), backend_wall_us(&c->ss->be));
 
@@ -86,14 +87,17 @@ void balance_note_no_login(struct client *c, const struct link *link)
     buf_printf(&detail, "It asks for %s, and nothing that is known of the user answers that.",
         auth_server_text((enum auth_server)link->asks));
     buf_put_byte(&detail, '\0');
-    log_caused_detail(is_due ? LVL_LOG : LVL_DEBUG1, detail.data,
-        "Let passwords be looked up with auth_query, or add the user to pool_passwd. PGPOOL "
-        "EXPLAIN "
-        "and SHOW POOL_CLIENTS tell whom it concerns; the log tells of a user once an hour.",
+    buf_printf(&hint,
+        "Let passwords be looked up (auth_user = '%s' will do where that role may read pg_authid), "
+        "or add the user to pool_passwd. PGPOOL EXPLAIN and SHOW POOL_CLIENTS tell whom it "
+        "concerns; the log tells of a user once an hour.%c",
+        c->ss->conf->sr_check_user[0] == '\0' ? "..." : c->ss->conf->sr_check_user, '\0');
+    log_caused_detail(is_due ? LVL_LOG : LVL_DEBUG1, detail.data, hint.data,
         "node %d asks user \"%s\" for a password: reads of this session stay on node %d",
         link->pool->cluster_node, c->pool->names, c->pool->cluster_node);
     client_log_leave(&scope);
     buf_free(&detail);
+    buf_free(&hint);
 }
 
 /* A read that does not get the standby that was chosen for it. */

@@ -148,10 +148,8 @@ static void own_failed(struct client *c)
 {
     struct link *link = c->link;
 
-    if (link->tx_status != 'I' || c->server_batch)
-        link->must_clean = true;
-    if (c->server_batch)
-        c->share->exchange.saw_error = true;
+    link->must_clean = link->must_clean || link->tx_status != 'I' || c->server_batch;
+    c->share->exchange.saw_error = c->share->exchange.saw_error || c->server_batch;
     link_forget_failure(link);
 }
 

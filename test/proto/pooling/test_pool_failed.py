@@ -2,8 +2,9 @@
 """test_pool_failed: a statement that a failed transaction refuses: the error names it as pgpool-II's does: of simple queries,
 up to 255 bytes."""
 import pytest
+from pooling_house import login, states
 
-from pgt.wire import SYNC, Wire, execute, parse, pg, query
+from pgt.wire import SYNC, Wire, bind, describe, execute, parse, pg, query
 
 WHAT = "current transaction is aborted, commands ignored until end of transaction block"
 
@@ -76,3 +77,28 @@ def test_in_pieces(c):
     for i in range(len(message)):
         c.send(message[i:i + 1])
     assert detail(c.ready()) == "statement: select 'in pieces'"
+
+
+def test_what_a_repair_took_is_there_behind_the_transaction(pg, start_pool):
+    """A statement prepared by SQL, which the repair behind ROLLBACK TO took from the connection: where the transaction fails once more
+    before it is named, a description of it is an error, and nothing else differs (known-gaps). Behind the transaction it runs."""
+    pg.rows("drop table if exists repaired; create table repaired (n int)")
+    pool = start_pool(pg.address, num_init_children=1, pool_mode="transaction", pool_test_rotate=True)
+    c = login(pool)
+    for sql in ("begin", "prepare w1 (int) as insert into repaired values ($1)", "savepoint a"):
+        assert not states(c.simple(sql))
+    assert states(c.simple("selekt 1")) == ["42601"]
+    c.send(bind(name="nobody") + execute() + SYNC)
+    assert states(c.ready()) in (["25P02"], ["26000"])
+    assert not states(c.simple("rollback to a"))
+    assert states(c.simple("selekt 1")) == ["42601"]
+    c.send(describe("w1") + SYNC)
+    found = c.ready()
+    assert states(found) in ([], ["26000"]) and found[-1].body == b"E"
+    assert states(c.simple("execute w1 (1)")) == ["25P02"]
+    assert c.simple("rollback")[-1].body == b"I"
+    c.send(bind(name="w1", params=("2",)) + execute() + SYNC)
+    assert not states(c.ready())
+    assert not states(c.simple("execute w1 (3)"))
+    assert [r[0] for r in pg.rows("select n from repaired order by n")] == [b"2", b"3"]
+    c.bye()
