@@ -36,6 +36,8 @@ const char *qcache_reason_text(enum qcache_reason r);
 /* NONE: the catalogue decides. *is_forced: FORCE QUERY CACHE stands in front of it. */
 enum qcache_reason qcache_text_reason(
     const struct sql_facts *facts, struct slice text, bool *is_forced);
+/* A text without what may stand behind a statement. */
+struct slice qcache_text_bare(struct slice text);
 /* True when a parameter's value may stand for the time: 'now', 'today', ... `binds` is what follows
  * the names in a Bind: formats and values. Also true when it cannot be read. */
 bool qcache_values_may_be_time(struct slice binds);
@@ -51,7 +53,11 @@ bool qcache_values_may_be_time(struct slice binds);
 #define QCACHE_W_ENDS      0x40u /* it is rolled back: what follows is not in it any more */
 #define QCACHE_W_NAMES     0x80u /* names may lead elsewhere until the transaction is over */
 uint32_t qcache_writes(const struct sql_facts *facts, struct slice text);
-/* The same of one that is not looked at. */
+/* What follows in its transaction is as it would be by itself: the statement takes no lock that
+ * others wait for, writes nothing and changes no setting. `j`: the judgement about it, or NULL. */
+struct qcache_judgement;
+bool qcache_leaves_no_trace(const struct sql_facts *facts, const struct qcache_judgement *j);
+/* What one writes that is not looked at. */
 #define QCACHE_W_UNREAD (QCACHE_W_TABLES | QCACHE_W_CATALOG | QCACHE_W_DATABASE | QCACHE_W_COMMITS)
 
 /* --- qcache_oracle.c: the question --- */
@@ -92,6 +98,7 @@ bool qcache_put_address(struct buf *key, const char *host, int port);
 /* A table that results depend on, for counters. */
 struct qcache_table {
     uint32_t oid;
+    uint16_t number; /* of its counters, once it is known; 0: not yet, or it has none */
     uint8_t schema_len;
     uint8_t name_len;
     char text[126]; /* schema, name */
@@ -116,6 +123,7 @@ struct qcache_judgement {
     uint8_t forced_reason; /* ... with FORCE QUERY CACHE */
     bool writes_more;      /* by triggers, rules, defaults: more than is known */
     bool runs_code;        /* calls functions of users that are volatile: they may write */
+    bool is_partitioned;   /* the one table: rows are those of its partitions */
     bool repeats_reads;    /* transactions are not read committed by default */
     uint16_t nreads;       /* tables that results depend on, by oid, ascending */
     uint16_t nwrites;      /* tables that are written with those that the statement names */
@@ -155,6 +163,20 @@ void qcache_book_free(struct qcache_book **bp);
 /* NULL: it has to be asked for. Valid until the next call that changes the book. */
 const struct qcache_judgement *qcache_book_find(
     struct qcache_book *b, const struct cache_gens *gens, struct slice key, int64_t now_us);
+/* Who asked about which text, by addresses: it is sent in the same step, mostly. */
+struct qcache_asked {
+    const void *client;
+    const void *vars; /* settings */
+    const struct sql_facts *facts;
+    const char *sql;
+};
+/* Remembers `j`, which was found for it, until another one is remembered; NULL: nothing is. The
+ * caller sees to it that what the addresses lead to is what it was as long as they are the same. */
+void qcache_book_note(
+    struct qcache_book *b, const struct qcache_asked *asked, const struct qcache_judgement *j);
+/* What is remembered for it, and still holds, or NULL. */
+const struct qcache_judgement *qcache_book_noted(const struct qcache_book *b,
+    const struct qcache_asked *asked, const struct cache_gens *gens, int64_t now_us);
 /* Takes the judgement over; what has that key goes. */
 void qcache_book_put(struct qcache_book *b, struct qcache_judgement *j, int64_t now_us);
 void qcache_book_clear(struct qcache_book *b);

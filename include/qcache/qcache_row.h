@@ -25,6 +25,7 @@ struct qcache_equal {
     uint32_t param; /* $n; 0: a constant */
     bool is_quoted; /* the name of the column */
     bool is_string;
+    uint8_t nset; /* this and so many less one behind it are column IN (value, ...); 1: by itself */
 };
 
 /* All rows that a SELECT reads, or an UPDATE or DELETE changes, have each of these values, and have
@@ -44,9 +45,9 @@ struct qcache_params {
     struct slice values;
 };
 
-/* Cells that a result by row depends on, beside its database's. Returns how many; 0: it depends on
- * its tables. */
-#define QCACHE_ROW_READS 3
+/* Cells that a result by row depends on, beside its database's: of the table, a column of it, and
+ * the values that are asked for. Returns how many; 0: it depends on its tables. */
+#define QCACHE_ROW_READS (2 + QCACHE_ROW_MAX)
 unsigned qcache_row_reads(const struct qcache_judgement *j, const struct qcache_row *row,
     const struct qcache_params *params, cache_cell database, cache_cell cell[QCACHE_ROW_READS]);
 
@@ -54,5 +55,10 @@ unsigned qcache_row_reads(const struct qcache_judgement *j, const struct qcache_
 #define QCACHE_ROW_WRITES (1 + QCACHE_COLUMNS_MAX)
 unsigned qcache_row_writes(const struct qcache_judgement *j, const struct qcache_row *row,
     const struct qcache_params *params, cache_cell database, cache_cell cell[QCACHE_ROW_WRITES]);
+
+/* Of no table: the cell of `table` with it is that of what names mean (share_cache_ask.c). */
+#define QCACHE_OID_NONE 0
+/* All results of a text depend on it: for PGPOOL SET CACHE DELETE. */
+cache_cell qcache_cell_text(cache_cell database, struct slice user, struct slice text);
 
 #endif

@@ -15,6 +15,8 @@ struct qcache_book {
     struct list lru; /* most recently used first */
     uint32_t size;
     int64_t expire_us;
+    struct qcache_asked asked;
+    const struct qcache_judgement *noted; /* NULL: nothing is */
 };
 
 static int key_eq(const struct hash_node *node, const void *key)
@@ -42,6 +44,8 @@ struct qcache_book *qcache_book_new(uint32_t size, int64_t expire_ms)
 
 static void drop(struct qcache_book *b, struct qcache_judgement *j)
 {
+    if (b->noted == j)
+        b->noted = NULL;
     hash_table_del(&b->table, &j->node);
     list_remove(&j->lru);
     mem_free(j->reads);
@@ -69,6 +73,11 @@ void qcache_book_free(struct qcache_book **bp)
     mem_free(b);
 }
 
+static bool holds(const struct qcache_judgement *j, const struct cache_gens *gens, int64_t now_us)
+{
+    return now_us < j->until_us && cache_deps_hold(&j->known, gens);
+}
+
 const struct qcache_judgement *qcache_book_find(
     struct qcache_book *b, const struct cache_gens *gens, struct slice key, int64_t now_us)
 {
@@ -77,13 +86,31 @@ const struct qcache_judgement *qcache_book_find(
 
     if (j == NULL)
         return NULL;
-    if (now_us >= j->until_us || !cache_deps_hold(&j->known, gens)) {
+    if (!holds(j, gens, now_us)) {
         drop(b, j);
         return NULL;
     }
     list_remove(&j->lru);
     list_push_front(&b->lru, &j->lru);
     return j;
+}
+
+void qcache_book_note(
+    struct qcache_book *b, const struct qcache_asked *asked, const struct qcache_judgement *j)
+{
+    b->asked = *asked;
+    b->noted = j;
+}
+
+const struct qcache_judgement *qcache_book_noted(const struct qcache_book *b,
+    const struct qcache_asked *asked, const struct cache_gens *gens, int64_t now_us)
+{
+    const struct qcache_asked *is = &b->asked;
+
+    if (b->noted == NULL || is->client != asked->client || is->vars != asked->vars ||
+        is->facts != asked->facts || is->sql != asked->sql || !holds(b->noted, gens, now_us))
+        return NULL;
+    return b->noted;
 }
 
 void qcache_book_put(struct qcache_book *b, struct qcache_judgement *j, int64_t now_us)
@@ -107,11 +134,13 @@ uint32_t qcache_number_tables(const struct qcache_judgement *j, struct cache *c,
     uint32_t i;
 
     for (i = 0; i < j->ntables; i++) {
-        const struct qcache_table *t = &j->tables[i];
+        struct qcache_table *t = &j->tables[i];
 
-        table[i] =
-            cache_table_number(c, cache_cell_table(cache_cell_database(database), t->oid), database,
+        if (t->number == 0)
+            t->number = cache_table_number(c,
+                cache_cell_table(cache_cell_database(database), t->oid), database,
                 slice_of(t->text, t->schema_len), slice_of(t->text + t->schema_len, t->name_len));
+        table[i] = t->number;
     }
     return i;
 }

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "base/hash.h"
 #include "cache/cache_value.h"
 #include "qcache/qcache_row.h"
 #include "wire/reader.h"
@@ -100,25 +101,40 @@ static bool key_of(const struct qcache_equal *e, const struct qcache_column *c,
     return cache_value_key(c->type, from, is_binary, value, key) == 0;
 }
 
-unsigned qcache_row_reads(const struct qcache_judgement *j, const struct qcache_row *row,
-    const struct qcache_params *params, cache_cell database, cache_cell cell[QCACHE_ROW_READS])
+/* Of one condition; 0: its values are not known. */
+static unsigned read_cells(const struct qcache_judgement *j, const struct qcache_equal *e,
+    const struct qcache_params *params, cache_cell database, cache_cell *cell)
 {
-    const struct qcache_column *c;
+    const struct qcache_column *c = column_of(j, e);
     uint64_t key;
     unsigned i;
 
-    if (j->nreads != 1 || j->reads[0] != j->columns_oid)
+    if (c == NULL)
         return 0;
-    for (i = 0; i < row->n; i++) {
-        c = column_of(j, &row->equal[i]);
-        if (c == NULL || !key_of(&row->equal[i], c, params, &key))
-            continue;
-        cell[0] = cache_cell_whole(database, j->columns_oid);
-        cell[1] = cache_cell_column(database, j->columns_oid, c->attnum);
-        cell[2] = cache_cell_value(database, j->columns_oid, c->attnum, key);
-        return QCACHE_ROW_READS;
+    cell[0] = cache_cell_whole(database, j->columns_oid);
+    cell[1] = cache_cell_column(database, j->columns_oid, c->attnum);
+    for (i = 0; i < e->nset; i++) {
+        if (!key_of(&e[i], c, params, &key))
+            return 0;
+        cell[2 + i] = cache_cell_value(database, j->columns_oid, c->attnum, key);
     }
-    return 0;
+    return 2 + i;
+}
+
+unsigned qcache_row_reads(const struct qcache_judgement *j, const struct qcache_row *row,
+    const struct qcache_params *params, cache_cell database, cache_cell cell[QCACHE_ROW_READS])
+{
+    unsigned best = row->n; /* the condition with the least values */
+    unsigned i;
+
+    if (j->ncolumns == 0 ||
+        (!j->is_partitioned && (j->nreads != 1 || j->reads[0] != j->columns_oid)))
+        return 0;
+    for (i = 0; i < row->n; i += row->equal[i].nset)
+        if ((best == row->n || row->equal[i].nset < row->equal[best].nset) &&
+            read_cells(j, &row->equal[i], params, database, cell) > 0)
+            best = i;
+    return best == row->n ? 0 : read_cells(j, &row->equal[best], params, database, cell);
 }
 
 /* The value that the rows have in this column, before and after. */
@@ -155,4 +171,11 @@ unsigned qcache_row_writes(const struct qcache_judgement *j, const struct qcache
         }
     }
     return is_known ? n : 0;
+}
+
+cache_cell qcache_cell_text(cache_cell database, struct slice user, struct slice text)
+{
+    uint64_t hash = hash_bytes(text.p, text.n, hash_bytes(user.p, user.n, 0));
+
+    return cache_cell_value(database, QCACHE_OID_NONE, 0, hash);
 }

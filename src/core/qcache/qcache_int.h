@@ -29,8 +29,10 @@ bool qcache_question_next(struct slice question, const char **at, struct qcache_
 #define ROW_VIEW     0x20u
 #define ROW_NAMED    0x40u /* the statement itself names it */
 
-/* Of a column: its type, its number above that, and this. */
-#define COLUMN_TRIGGERS (UINT64_C(1) << 48)
+/* Of a column: its type, its number above that, and of its table: more
+ * rows than one may change with it, by triggers or cascades; it is partitioned. */
+#define COLUMN_TRIGGERS    (UINT64_C(1) << 48)
+#define COLUMN_PARTITIONED (UINT64_C(1) << 49)
 
 #define FUNC_VOLATILE 0x01u
 #define FUNC_STABLE   0x02u

@@ -34,6 +34,7 @@ struct qcache_judge {
     uint16_t ncolumns;
     struct qcache_column *columns;
     bool has_triggers;
+    bool is_partitioned;
     bool has_db;
     bool is_bad;
     bool writes_more;
@@ -94,6 +95,7 @@ static void note_table(struct qcache_judge *j, uint64_t oid, struct slice name)
         j->tables = mem_alloc(CACHE_ENTRY_TABLES * sizeof j->tables[0]);
     t = &j->tables[j->ntables++];
     t->oid = (uint32_t)oid;
+    t->number = 0;
     t->schema_len = (uint8_t)(dot - name.p);
     t->name_len = (uint8_t)(name.n - t->schema_len - 1);
     memcpy(t->text, name.p, t->schema_len);
@@ -163,6 +165,7 @@ static void judge_column(struct qcache_judge *j, uint64_t oid, uint64_t bits, st
     }
     j->columns_oid = (uint32_t)oid;
     j->has_triggers = (bits & COLUMN_TRIGGERS) != 0;
+    j->is_partitioned = (bits & COLUMN_PARTITIONED) != 0;
     c = &j->columns[j->ncolumns++];
     c->type = (uint32_t)bits;
     c->attnum = (int16_t)(bits >> 32 & INT16_MAX);
@@ -295,6 +298,7 @@ struct qcache_judgement *qcache_judge_end(struct qcache_judge **jp, struct slice
         out->columns_oid = j->columns_oid;
         out->ncolumns = j->ncolumns;
         out->has_triggers = j->has_triggers;
+        out->is_partitioned = j->is_partitioned;
         out->columns = j->columns;
         j->columns = NULL;
     }

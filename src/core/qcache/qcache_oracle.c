@@ -12,7 +12,8 @@
  *   g  one that is not immutable and stands in a view or policy that is read; as f
  *   k  a column whose values tell rows of the one table that is named apart; a: the table's OID, b:
  *      its type + its number * 2^32 + COLUMN_TRIGGERS when a write may change other rows of the
- * table, too: it has triggers, or refers to itself; name: its own d  the database; a: DB_*
+ *      table, too: it has triggers, or refers to itself; + COLUMN_PARTITIONED; name: its own
+ *   d  the database; a: DB_*
  *
  * Everything is qualified, and no literal has a backslash in it: no setting of a client but
  * search_path changes what it means. Views and policies are looked through by the text of their
@@ -359,13 +360,15 @@ static const char columns_sql[] =
     "OPERATOR(pg_catalog.*) 4294967296) OPERATOR(pg_catalog.+) CASE WHEN EXISTS (SELECT FROM "
     "pg_catalog.pg_trigger t WHERE t.tgrelid OPERATOR(pg_catalog.=) rel.oid AND NOT t.tgisinternal "
     "AND t.tgenabled OPERATOR(pg_catalog.<>) CAST('D' AS pg_catalog.\"char\")) OR EXISTS (SELECT "
-    "FROM pg_catalog.pg_constraint k WHERE k.conrelid OPERATOR(pg_catalog.=) rel.oid AND "
-    "k.confrelid "
-    "OPERATOR(pg_catalog.=) rel.oid AND k.contype OPERATOR(pg_catalog.=) CAST('f' AS "
-    "pg_catalog.\"char\")) THEN "
-    "281474976710656 ELSE 0 END, CAST(a.attname AS pg_catalog.text) FROM rel JOIN "
+    "FROM pg_catalog.pg_constraint k WHERE k.confrelid OPERATOR(pg_catalog.=) rel.oid AND "
+    "k.conrelid OPERATOR(pg_catalog.=) rel.oid AND k.contype OPERATOR(pg_catalog.=) "
+    "CAST('f' AS pg_catalog.\"char\")) THEN 281474976710656 ELSE 0 END "
+    "OPERATOR(pg_catalog.+) CASE WHEN c.relkind OPERATOR(pg_catalog.=) "
+    "CAST('p' AS pg_catalog.\"char\") THEN 562949953421312 ELSE 0 END, "
+    "CAST(a.attname AS pg_catalog.text) FROM rel JOIN "
     "pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) rel.oid AND c.relkind "
-    "OPERATOR(pg_catalog.=) CAST('r' AS pg_catalog.\"char\") AND NOT c.relrowsecurity JOIN "
+    "OPERATOR(pg_catalog.=) ANY (ARRAY[CAST('r' AS pg_catalog.\"char\"), "
+    "CAST('p' AS pg_catalog.\"char\")]) AND NOT c.relrowsecurity JOIN "
     "pg_catalog.pg_attribute a ON a.attrelid OPERATOR(pg_catalog.=) rel.oid AND a.attnum "
     "OPERATOR(pg_catalog.>) 0 AND NOT a.attisdropped WHERE CAST(a.atttypid AS pg_catalog.int8) "
     "OPERATOR(pg_catalog.=) ANY (ARRAY[16, 20, 21, 23, 25, 1043, 1082, 2950]) AND "

@@ -5,6 +5,7 @@
  * Only the plainest of shapes is known, word by word; of anything else it is said that nothing is
  * known, which is never wrong:
  *   SELECT ... FROM name [[AS] alias] WHERE condition [AND condition ...] ...
+ *       where a condition is column = value, or column IN (value, ...)
  *   UPDATE name [[AS] alias] SET ... WHERE condition [AND ...] ...
  *   DELETE FROM name [[AS] alias] WHERE condition [AND ...] ...
  *   INSERT INTO name (column, ...) VALUES (value, ...) [RETURNING ...] */
@@ -24,6 +25,7 @@ struct words {
     const struct sql_token *tok;
     uint32_t n;
     uint32_t at;
+    bool reads; /* it is a SELECT: of what is written each row has to be known */
 };
 
 static struct slice text_at(const struct words *w, uint32_t i)
@@ -156,6 +158,7 @@ static bool read_value(const struct words *w, uint32_t i, struct qcache_equal *e
     size_t k;
 
     e->param = 0;
+    e->nset = 1;
     e->is_string = false;
     if (i >= w->n)
         return false;
@@ -189,6 +192,35 @@ static bool read_condition(
         from += 2;
     return to - from == 3 && (is_qualified || !is_value_word(w, from)) && read_column(w, from, e) &&
            is_sign(w, from + 1, "=") && read_value(w, from + 2, e);
+}
+
+/* [name.]column IN (value, ...), from `from` to `to` and no more, as `room` entries at most.
+ * Returns how many; 0: it is something else. */
+static unsigned read_list(
+    const struct words *w, uint32_t from, uint32_t to, struct qcache_equal *e, unsigned room)
+{
+    struct words in = *w;
+    unsigned n = 0;
+
+    in.n = to;
+    in.at = from;
+    if (is_name(&in, in.at) && is_sign(&in, in.at + 1, "."))
+        in.at += 2;
+    else if (is_value_word(&in, in.at))
+        return 0;
+    if (room == 0 || !read_column(&in, in.at++, &e[0]) || !take_word(&in, "in") ||
+        !take_sign(&in, "("))
+        return 0;
+    do {
+        if (n == room)
+            return 0;
+        e[n].column = e[0].column;
+        e[n].is_quoted = e[0].is_quoted;
+        if (!read_value(&in, in.at++, &e[n++]))
+            return 0;
+    } while (take_sign(&in, ","));
+    e[0].nset = (uint8_t)n;
+    return take_sign(&in, ")") && in.at == to ? n : 0;
 }
 
 /* What stands between SET and WHERE may change the column: it names it. */
@@ -228,9 +260,10 @@ static void read_conditions(
     while (from < where.n && out->n < QCACHE_ROW_MAX) {
         uint32_t to = find_word(&where, from, and_word);
 
-        if (read_condition(&where, from, to, &out->equal[out->n]) &&
-            !names_column(w, set, set_end, &out->equal[out->n]))
-            out->n++;
+        if (read_condition(&where, from, to, &out->equal[out->n]))
+            out->n += names_column(w, set, set_end, &out->equal[out->n]) ? 0 : 1;
+        else if (w->reads)
+            out->n += read_list(&where, from, to, &out->equal[out->n], QCACHE_ROW_MAX - out->n);
         from = to + 1;
     }
 }
@@ -301,7 +334,8 @@ void qcache_row_find(
     if (facts->status != SQL_OK || facts->nstmts != 1 || facts->stmts[0].ntables != 1 ||
         text.n > TEXT_MAX || sql_tokens(a, text, &w.tok, &w.n) == -1)
         return;
-    if (take_word(&w, "select"))
+    w.reads = take_word(&w, "select");
+    if (w.reads)
         read_select(&w, out);
     else if (take_word(&w, "update"))
         read_update(&w, out);

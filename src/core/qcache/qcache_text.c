@@ -169,3 +169,10 @@ bool qcache_values_may_be_time(struct slice binds)
     }
     return r.bad;
 }
+
+struct slice qcache_text_bare(struct slice text)
+{
+    while (text.n > 0 && memchr("; \t\r\n", text.p[text.n - 1], 5) != NULL)
+        text.n--;
+    return text;
+}

@@ -315,3 +315,18 @@ uint32_t qcache_writes(const struct sql_facts *facts, struct slice text)
     /* Of several statements those behind a ROLLBACK are a transaction of their own. */
     return facts->nstmts > 1 && (w & QCACHE_W_ENDS) != 0 ? w | QCACHE_W_COMMITS : w;
 }
+
+bool qcache_leaves_no_trace(const struct sql_facts *facts, const struct qcache_judgement *j)
+{
+    const uint32_t odd = SQL_F_LOCKING | SQL_F_INTO | SQL_F_DML_IN_CTE;
+    const struct sql_stmt *s = &facts->stmts[0];
+
+    if (facts->status != SQL_OK || facts->nstmts != 1)
+        return false;
+    if (s->kind == SQL_SELECT || s->kind == SQL_VALUES)
+        return (s->flags & SQL_F_READ_ONLY) != 0 && (s->flags & odd) == 0 &&
+               (s->nfuncs == 0 || (j != NULL && j->reason == QCACHE_R_NONE));
+    return s->kind == SQL_SHOW || s->kind == SQL_COMMIT || s->tx.op == SQL_TX_BEGIN ||
+           s->tx.op == SQL_TX_ROLLBACK || s->tx.op == SQL_TX_SAVEPOINT ||
+           s->tx.op == SQL_TX_RELEASE || s->tx.op == SQL_TX_ROLLBACK_TO;
+}

@@ -83,6 +83,7 @@ void share_cache_worker_fini(struct sessions *ss)
     share_cache_wait_fini(w);
     qcache_book_free(&w->book);
     qcache_rules_free(&w->rules);
+    qcache_whos_fini(&w->whos);
     cache_close(&w->store);
     buf_free(&w->key);
     buf_free(&w->scope);
@@ -142,8 +143,7 @@ bool share_cache_lost(struct client *c, const struct link *link)
     if (sc->is_held)
         share_cache_let_loose(c, link);
     sc->cells.n = 0; /* what was not held is rolled back */
-    sc->writes_all = false;
-    sc->has_written = false;
+    sc->has_done_more = false;
     sc->commits_sent = false;
     sc->owes_word = false;
     sc->watch = 0;

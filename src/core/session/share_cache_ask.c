@@ -9,38 +9,13 @@
 /* Questions for one exchange; it may change faster than it can be asked. */
 #define ASK_MAX 8
 
-static void put_setting(struct buf *out, const struct varset *v, const char *name)
-{
-    struct slice set = varset_get(v, slice_of_str(name));
-
-    buf_put(out, set.p == NULL ? "" : set.p, set.n);
-    buf_put_byte(out, '\0');
-}
-
-static void put_name(struct buf *out, struct slice name)
-{
-    buf_put(out, name.p, name.n);
-    buf_put_byte(out, '\0');
-}
-
-/* It has a server of its own, and there a catalogue of its own. */
-static bool is_of_pools_conf(const struct pool *pool)
-{
-    return pool->cluster_node >= POOLS_FIRST_TARGET;
-}
-
 int share_cache_scope(struct client *c, const struct sql_facts *facts)
 {
     struct buf *out = &c->ss->cache->scope;
-    const struct varset *v = c->share->vars.client;
+    const struct qcache_who *who = share_cache_who(c);
 
     buf_clear(out);
-    buf_put_byte(out, is_of_pools_conf(c->pool) ? (char)c->pool->cluster_node : '\0');
-    put_name(out, pool_database_there(c->pool));
-    put_name(out, pool_user(c->pool));
-    put_setting(out, v, "role");
-    put_setting(out, v, "session_authorization");
-    put_setting(out, v, "search_path");
+    buf_put(out, who->asks.data, who->asks.len);
     c->ss->cache->question_at = out->len;
     return qcache_question(facts, out);
 }
@@ -52,6 +27,29 @@ const struct qcache_judgement *share_cache_judged(struct client *c)
     return qcache_book_find(w->book, w->gens, buf_slice(&w->scope), loop_now_us(c->ss->loop));
 }
 
+static struct qcache_asked asked_by(
+    const struct client *c, const struct sql_facts *facts, struct slice sql)
+{
+    return (struct qcache_asked){c, c->share->vars.client, facts, sql.p};
+}
+
+void share_cache_note_judged(struct client *c, const struct sql_facts *facts, struct slice sql,
+    const struct qcache_judgement *j)
+{
+    struct qcache_asked asked = asked_by(c, facts, sql);
+
+    qcache_book_note(c->ss->cache->book, &asked, j);
+}
+
+const struct qcache_judgement *share_cache_judged_now(
+    struct client *c, const struct sql_facts *facts, struct slice sql)
+{
+    const struct share_cache_worker *w = c->ss->cache;
+    struct qcache_asked asked = asked_by(c, facts, sql);
+
+    return qcache_book_noted(w->book, &asked, w->gens, loop_now_us(c->ss->loop));
+}
+
 /* What is asked now is only believed if nobody changes the catalogue from here on. False: somebody
  * does. */
 static bool note_deps(struct client *c, struct share_cache *sc)
@@ -60,7 +58,7 @@ static bool note_deps(struct client *c, struct share_cache *sc)
 
     cache_deps_init(&sc->asked_deps);
     cache_deps_add(&sc->asked_deps, sc->gens, db);
-    cache_deps_add(&sc->asked_deps, sc->gens, cache_cell_table(db, SHARE_CACHE_OID_NONE));
+    cache_deps_add(&sc->asked_deps, sc->gens, cache_cell_table(db, QCACHE_OID_NONE));
     return cache_deps_read(&sc->asked_deps, sc->gens, loop_now_us(c->ss->loop)) == CACHE_FILL_OK;
 }
 
@@ -89,15 +87,33 @@ bool share_cache_knows_session(const struct share *s)
     return s->pins == 0 || ((s->pins & ~harmless) == 0 && s->ran_code == 0);
 }
 
-bool share_cache_own_is_quiet(const struct client *c)
+/* Nothing is under way on the link that the session has, where its writes go. */
+static bool is_quiet(const struct client *c)
 {
     const struct share *s = c->share;
 
-    return s->phase == SHARE_ATTACHED && s->pins != 0 && c->link->tx_status == 'I' &&
-           expect_is_quiet(&c->link->expect) && !s->loan.is_fresh && !s->exchange.hold &&
-           !s->owes_ready && !s->loan.detach_due && !c->server_batch && c->body_left == 0 &&
-           s->turn->npending == 0 && s->turn->mark.client == NULL &&
+    return s->phase == SHARE_ATTACHED && expect_is_quiet(&c->link->expect) && !s->loan.is_fresh &&
+           !s->exchange.hold && !s->owes_ready && !s->loan.detach_due && !c->server_batch &&
+           c->body_left == 0 && s->turn->npending == 0 && s->turn->mark.client == NULL &&
            c->link->pool->cluster_node == c->pool->cluster_node;
+}
+
+bool share_cache_own_is_quiet(const struct client *c)
+{
+    return c->share->pins != 0 && is_quiet(c) && c->link->tx_status == 'I';
+}
+
+bool share_cache_sees_commits(const struct client *c)
+{
+    const struct share *s = c->share;
+    const struct link *home = s->turn->home;
+
+    if (!s->turn->leave.sees_commits)
+        return false;
+    if (home != NULL)
+        return s->phase <= SHARE_WAITING && home->tx_status == 'T' && !s->turn->leave.home_fails &&
+               home->pool->cluster_node == c->pool->cluster_node && !pool_link_is_elsewhere(home);
+    return is_quiet(c) && c->link->tx_status == 'T';
 }
 
 bool share_cache_asked_own(const struct client *c)

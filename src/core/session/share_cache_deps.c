@@ -43,21 +43,6 @@ void share_cells_add(struct share_cells *s, cache_cell cell)
     s->p[s->n++] = cell;
 }
 
-/* A text without what may stand behind a statement. */
-struct slice share_cache_bare_text(struct slice sql)
-{
-    while (sql.n > 0 && memchr("; \t\r\n", sql.p[sql.n - 1], 5) != NULL)
-        sql.n--;
-    return sql;
-}
-
-cache_cell share_cache_cell_text(cache_cell db, struct slice user, struct slice sql)
-{
-    uint64_t text = hash_bytes(sql.p, sql.n, hash_bytes(user.p, user.n, 0));
-
-    return cache_cell_value(db, SHARE_CACHE_OID_NONE, 0, text);
-}
-
 _Static_assert(QCACHE_ROW_READS < CACHE_DEPS_MAX, "there is room for the rows of a result");
 
 /* By row where that is known, else by table. */
@@ -98,7 +83,7 @@ uint64_t share_cache_far_watch(struct share_cache_worker *w, cache_cell db)
 void share_cache_far_watched(cache_cell db, struct cache_far_deps *deps)
 {
     deps->cell[0] = db;
-    deps->watched = cache_cell_table(db, SHARE_CACHE_OID_NONE);
+    deps->watched = cache_cell_table(db, QCACHE_OID_NONE);
 }
 
 bool share_cache_far_note_watch(struct share_cache_worker *w, const struct cache_far_deps *deps)

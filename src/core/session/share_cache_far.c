@@ -20,7 +20,7 @@
 
 static cache_cell bar_of(cache_cell db)
 {
-    return cache_cell_column(db, SHARE_CACHE_OID_NONE, 0);
+    return cache_cell_column(db, QCACHE_OID_NONE, 0);
 }
 
 /* --- look-ups --- */
@@ -55,8 +55,8 @@ static bool may_ask(const struct client *c)
 {
     const struct share *s = c->share;
 
-    return s->phase <= SHARE_WAITING && s->pins == 0 && c->ss->stop == SESSION_RUNNING &&
-           !cache_far_is_down(c->ss->cache->far);
+    return s->phase <= SHARE_WAITING && s->turn->home == NULL && s->pins == 0 &&
+           c->ss->stop == SESSION_RUNNING && !cache_far_is_down(c->ss->cache->far);
 }
 
 /* Parks it; false: not now. */
@@ -75,8 +75,7 @@ static bool ask(struct client *c, const struct cache_key *key, const struct qcac
     if (n + 2 > CACHE_DEPS_MAX)
         return false;
     deps.cell[n++] = bar_of(db);
-    deps.cell[n++] =
-        share_cache_cell_text(db, pool_user(c->pool), share_cache_bare_text(said->sql));
+    deps.cell[n++] = qcache_cell_text(db, pool_user(c->pool), qcache_text_bare(said->sql));
     deps.ncells = n;
     share_cache_far_watched(db, &deps);
     share_stop_asking(c); /* it may have stood in a queue */

@@ -27,6 +27,7 @@
 #include "event/loop.h"
 #include "qcache/qcache.h"
 #include "qcache/qcache_row.h"
+#include "qcache/qcache_who.h"
 
 #include "share_int.h"
 
@@ -48,13 +49,15 @@ struct share_cache_worker {
     struct share_cache_stream stream[SHARE_CACHE_STREAMS]; /* used last */
     struct qcache_book *book;
     struct qcache_rules *rules; /* NULL: a list is wrong; nothing is kept */
-    struct buf key;             /* of the statement at hand */
-    struct buf scope;           /* who asks, and the names in the statement at hand ... */
-    uint32_t question_at;       /* ... which begin here */
-    struct buf room;            /* an answer on its way to a client */
-    struct arena *arena;        /* of one call */
-    struct list loose;          /* writes whose outcome nobody waits for */
-    struct timer timer;         /* ... looks after them */
+    struct qcache_whos whos;
+    struct buf key;       /* of the statement at hand ... */
+    uint64_t key_hash;    /* ... when it is whole */
+    struct buf scope;     /* who asks, and the names in the statement at hand ... */
+    uint32_t question_at; /* ... which begin here */
+    struct buf room;      /* an answer on its way to a client */
+    struct arena *arena;  /* of one call */
+    struct list loose;    /* writes whose outcome nobody waits for */
+    struct timer timer;   /* ... looks after them */
     struct list waiting[SHARE_CACHE_LINES]; /* turns that wait for another's result */
     struct list called;                     /* ... and are to look again */
     struct task calls;
@@ -96,9 +99,6 @@ enum share_cache_asking {
     ASKS_AFTER /* the question is kept until the transaction is over */
 };
 
-/* Of no table: the cell of `table` with it is that of the catalogue, of what names mean. */
-#define SHARE_CACHE_OID_NONE 0
-
 /* A look-up in memcached. */
 struct share_far {
     struct cache_far_call *call; /* NULL: it is answered */
@@ -139,15 +139,15 @@ struct share_cache {
     struct share_cells cells;
     struct cache_gens *gens;
     int proc;
-    bool writes_all;   /* ... among it what no cell stands for: roles, databases */
-    bool has_written;  /* results are not looked up until it ends */
-    bool is_held;      /* its cells are */
-    bool owes_word;    /* memcached has to be told, when their outcome is known */
-    bool commits_sent; /* what may end it was, in the present exchange */
-    uint64_t watch;    /* what was known of the catalogue when the first of it was judged */
-    /* QCACHE_W_TABLES: a table as a whole is among its cells; NAMES: it was sent, in SET LOCAL
-     * search_path and the like; COMMITS: something that may end it was, and has not. */
-    uint32_t traits;
+    bool has_done_more; /* than plain reads: results are not looked up until it ends */
+    bool is_held;       /* its cells are */
+    bool owes_word;     /* memcached has to be told, when their outcome is known */
+    bool commits_sent;  /* what may end it was, in the present exchange */
+    uint64_t watch;     /* what was known of the catalogue when the first of it was judged */
+    uint32_t traits; /* QCACHE_W_TABLES: a table as a whole is among its cells; QCACHE_W_ALL: so is
+                        what no cell stands for, roles and databases; QCACHE_W_NAMES: SET LOCAL
+                        search_path or the like was sent; QCACHE_W_COMMITS: so was what may end it,
+                        and it has not */
 };
 
 /* share_cache.c */
@@ -161,12 +161,24 @@ bool share_cache_is_good(struct client *c);
 bool share_cache_is_followed(struct client *c);
 /* Its link leads to another database than the settings name by now, which has no cells. */
 bool share_cache_is_elsewhere(const struct client *c);
+/* Valid until it is called for another client. */
+static inline const struct qcache_who *share_cache_who(const struct client *c)
+{
+    return qcache_who_find(&c->ss->cache->whos, c->pool, c->share->vars.client);
+}
 /* share_cache_ask.c */
 /* The names of the statements as `facts` have them, and who asks: in ss->cache->scope. -1: too
  * many. */
 int share_cache_scope(struct client *c, const struct sql_facts *facts);
 /* What is known of that; NULL: nothing. */
 const struct qcache_judgement *share_cache_judged(struct client *c);
+/* What is known of the statement that is looked at now is remembered until it is sent, or another
+ * is looked at. `sql`: the text of which `facts` are. */
+void share_cache_note_judged(struct client *c, const struct sql_facts *facts, struct slice sql,
+    const struct qcache_judgement *j);
+/* It, when it is this client's and still holds; NULL: it has to be found again. */
+const struct qcache_judgement *share_cache_judged_now(
+    struct client *c, const struct sql_facts *facts, struct slice sql);
 /* Asks for it, when that can be done now. FEED_AGAIN: it cannot be. */
 enum feed_step share_cache_ask(struct client *c);
 /* Its link is lost: true when it was under way. */
@@ -176,6 +188,9 @@ void share_cache_ask_after(struct client *c);
 
 /* Nothing is under way on the link that the session is tied to, not even a transaction. */
 bool share_cache_own_is_quiet(const struct client *c);
+/* ... or one is, whose statements see what is committed when they begin: also while its link is set
+ * aside. What it has run is not looked at here. */
+bool share_cache_sees_commits(const struct client *c);
 /* Nothing ties the session that results depend on. */
 bool share_cache_knows_session(const struct share *s);
 
@@ -220,8 +235,6 @@ void share_cells_add(struct share_cells *s, cache_cell cell);
 /* The cells of a result. Returns how many; more than CACHE_DEPS_MAX: there are too many. */
 uint32_t share_cache_depends_on(struct client *c, const struct qcache_judgement *j,
     const struct share_cache_said *said, cache_cell cell[CACHE_DEPS_MAX]);
-/* A text without what may stand behind a statement. */
-struct slice share_cache_bare_text(struct slice sql);
 void share_cache_far_forget(struct share_cache *sc);
 /* A standby has what was written by other pgpools, too. */
 bool share_cache_far_standby(struct client *c, const struct cache_standby *is);
@@ -234,8 +247,6 @@ uint64_t share_cache_far_watch(struct share_cache_worker *w, cache_cell db);
 void share_cache_far_watched(cache_cell db, struct cache_far_deps *deps);
 bool share_cache_far_note_watch(struct share_cache_worker *w, const struct cache_far_deps *deps);
 
-/* All results of a text depend on it: for PGPOOL SET CACHE DELETE. */
-cache_cell share_cache_cell_text(cache_cell db, struct slice user, struct slice sql);
 void share_cache_deps_init(struct share_cache_worker *w);
 void share_cache_deps_fini(struct share_cache_worker *w);
 

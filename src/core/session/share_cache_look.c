@@ -13,24 +13,15 @@
 #include "config/conf_param.h"
 #include "config/pools_conf.h"
 #include "wire/batch.h"
-#include "wire/reader.h"
-#include "wire/writer.h"
 
 #include "share_cache_int.h"
 #include "share_columns_int.h"
 #include "share_names_int.h"
 
-/* The first byte of a key. */
+/* Of which kind a key is. */
 #define KEY_QUERY     'Q'
 #define KEY_DESCRIBED 'P' /* of the extended protocol, with the columns of its portal */
 #define KEY_ROWS      'R' /* ... without */
-
-/* Transactions are read committed as far as the session has its say. */
-static bool says_isolation(const struct varset *v)
-{
-    return varset_get(v, slice_of_str("default_transaction_isolation")).p != NULL ||
-           varset_get(v, slice_of_str("transaction_isolation")).p != NULL;
-}
 
 /* A BEGIN that was answered and not sent. */
 static bool begins_otherwise(const struct share *s)
@@ -40,66 +31,55 @@ static bool begins_otherwise(const struct share *s)
     return share_contains(begin, "repeatable") || share_contains(begin, "serializable");
 }
 
+/* Its server, or what it has there, is not what its key would say. */
+static bool is_apart(const struct client *c)
+{
+    const struct share *s = c->share;
+
+    return share_cache_is_elsewhere(c) || s->greeted_alone || s->owes_parameters ||
+           share_tx_is_lost(s) || s->has_temp_path;
+}
+
 /* What is asked now is of a session whose every trait is known, and it has not written. */
 static bool is_eligible(const struct client *c)
 {
     const struct share *s = c->share;
     const struct share_turn *t = s->turn;
 
-    if ((s->phase > SHARE_WAITING && !share_cache_own_is_quiet(c)) || !share_cache_knows_session(s))
+    if ((s->phase > SHARE_WAITING || t->home != NULL) && !share_cache_own_is_quiet(c) &&
+        !share_cache_sees_commits(c))
         return false;
-    if (share_cache_is_elsewhere(c) || s->greeted_alone || s->owes_parameters ||
-        share_tx_is_lost(s) || s->has_temp_path || t->home != NULL || client_local(c) != NULL ||
-        c->local_batch || c->local_error || c->server_batch || c->trace.client ||
-        (t->cache != NULL && t->cache->has_written) || (c->rare != NULL && c->rare->out != NULL) ||
-        says_isolation(s->vars.client))
+    if (!share_cache_knows_session(s))
+        return false;
+    if (is_apart(c) || client_local(c) != NULL || c->local_batch || c->local_error ||
+        c->server_batch || c->trace.client || (t->cache != NULL && t->cache->has_done_more) ||
+        (c->rare != NULL && c->rare->out != NULL) || share_cache_who(c)->says_isolation)
         return false;
     return s->tx != SHARE_TX_VIRTUAL || !begins_otherwise(s);
 }
 
-static void put_settings(struct buf *key, const struct varset *v)
-{
-    const char *p = v->data;
-    const char *end = v->data + v->len;
-
-    while (p < end) {
-        struct slice name = slice_of_str(p);
-        struct slice set = slice_of_str(p + name.n + 1);
-
-        p = set.p + set.n + 1;
-        if (!qcache_setting_matters(name))
-            continue;
-        buf_put(key, name.p, name.n + 1);
-        buf_put(key, set.p, set.n + 1);
-    }
-    buf_put_byte(key, '\0');
-}
-
-/* Which server's data they are, as far as the view knows. In memcached a node's number says
- * nothing: another pgpool may have given it to another server. */
-static bool put_cluster(struct client *c, struct buf *key)
+/* False: no server is known to take writes, or nothing tells it apart. In memcached a node's number
+ * says nothing: another pgpool may have given it to another server; `key` gets its address then. */
+static bool head_of(
+    struct client *c, char kind, uint16_t nreads, struct qcache_key_head *head, struct buf *key)
 {
     int node = share_write_node(c);
-    uint32_t at[4] = {(uint32_t)node, 0, 0, 0};
-    struct slice database = pool_database_there(c->pool);
-    uint64_t system = 0;
     const char *host;
     int64_t timeout_ms;
     int port;
 
     if (node == VIEW_NO_NODE)
         return false;
+    *head = (struct qcache_key_head){.node = (uint32_t)node, .nreads = nreads, .kind = kind};
     if (node < c->ss->view.nnodes) {
-        at[1] = c->ss->view.node[node].timeline;
-        at[2] = c->ss->view.node[node].server_version / 10000;
-        system = c->ss->view.node[node].system_id;
+        head->timeline = c->ss->view.node[node].timeline;
+        head->version = c->ss->view.node[node].server_version / 10000;
+        head->system = c->ss->view.node[node].system_id;
     }
-    buf_put(key, at, sizeof at);
-    buf_put(key, &system, sizeof system);
-    buf_put(key, database.p, database.n + 1);
-    return c->ss->cache->far == NULL || system != 0 ||
-           (pools_conf_address(c->ss->conf, node, &host, &port, &timeout_ms) &&
-               qcache_put_address(key, host, port));
+    if (c->ss->cache->far == NULL || head->system != 0)
+        return true;
+    return pools_conf_address(c->ss->conf, node, &host, &port, &timeout_ms) &&
+           qcache_put_address(key, host, port);
 }
 
 /* What a key is made of but for settings and the like. */
@@ -113,18 +93,16 @@ struct look {
 
 static bool make_key(struct client *c, const struct look *l, const struct qcache_judgement *j)
 {
-    struct buf *key = &c->ss->cache->key;
+    struct share_cache_worker *w = c->ss->cache;
+    const struct qcache_who *who = share_cache_who(c);
+    struct buf *key = &w->key;
+    struct qcache_key_head head;
 
     buf_clear(key);
-    buf_put_byte(key, l->kind);
-    buf_put(key, pool_database(c->pool).p, pool_database(c->pool).n);
-    buf_put_byte(key, '\0');
-    buf_put(key, pool_user(c->pool).p, pool_user(c->pool).n);
-    buf_put_byte(key, '\0');
-    put_settings(key, c->share->vars.client);
-    if (!put_cluster(c, key))
+    buf_put(key, who->key.data, who->key.len);
+    if (!head_of(c, l->kind, j->nreads, &head, key))
         return false;
-    buf_put_u16(key, j->nreads);
+    buf_put(key, &head, sizeof head);
     buf_put(key, j->reads, j->nreads * sizeof j->reads[0]);
     buf_put_u32(key, (uint32_t)l->sql.n);
     buf_put(key, l->sql.p, l->sql.n);
@@ -134,30 +112,14 @@ static bool make_key(struct client *c, const struct look *l, const struct qcache
         buf_put(key, &l->told, sizeof l->told);
         buf_put(key, l->values.p, l->values.n);
     }
+    w->key_hash = hash_bytes(key->data + who->key.len, key->len - who->key.len, who->hash);
     return key->len <= CACHE_KEY_MAX;
 }
 
-static struct slice skip_bytes(struct slice s, size_t n)
+/* Of what make_key has made. */
+static struct cache_key key_of(const struct share_cache_worker *w)
 {
-    return n > s.n ? slice_of(NULL, 0) : slice_of(s.p + n, s.n - n);
-}
-
-/* The text in a key that make_key has made. */
-static struct slice text_in(struct slice key, struct slice database, struct slice user)
-{
-    struct wire_reader r;
-    uint32_t n;
-
-    wire_reader_init(&r, skip_bytes(key, 1));
-    if (!slice_eq(wire_get_cstr(&r), database) || !slice_eq(wire_get_cstr(&r), user))
-        return slice_of(NULL, 0);
-    while (!r.bad && wire_get_cstr(&r).n > 0)
-        (void)wire_get_cstr(&r);
-    (void)wire_get_bytes(&r, 4 * sizeof(uint32_t) + sizeof(uint64_t));
-    (void)wire_get_cstr(&r);
-    (void)wire_get_bytes(&r, wire_get_u16(&r) * (uint32_t)sizeof(uint32_t));
-    n = wire_get_u32(&r);
-    return r.bad ? slice_of(NULL, 0) : wire_get_bytes(&r, n);
+    return (struct cache_key){buf_slice(&w->key), w->key_hash};
 }
 
 struct wanted {
@@ -169,9 +131,9 @@ struct wanted {
 static bool is_wanted(void *ctx, struct slice key)
 {
     const struct wanted *w = ctx;
-    struct slice sql = text_in(key, w->database, w->user);
+    struct slice sql = qcache_key_text(key, w->database, w->user);
 
-    return sql.p != NULL && slice_eq(share_cache_bare_text(sql), w->sql);
+    return sql.p != NULL && slice_eq(qcache_text_bare(sql), w->sql);
 }
 
 /* Nobody can list what is there. */
@@ -180,7 +142,7 @@ static void delete_far(struct client *c, const struct wanted *w)
     struct share_cells cells = {0};
 
     share_cells_add(&cells,
-        share_cache_cell_text(cache_cell_database(pool_database_there(c->pool)), w->user, w->sql));
+        qcache_cell_text(cache_cell_database(pool_database_there(c->pool)), w->user, w->sql));
     cache_gens_hold(c->ss->cache->gens, c->ss->env->slot, cells.p, cells.n);
     share_cache_out_add(c, &cells, false, share_cache_far_watch(c->ss->cache, cells.p[0]));
 }
@@ -188,7 +150,7 @@ static void delete_far(struct client *c, const struct wanted *w)
 bool share_cache_delete(void *ctx, struct slice sql, struct slice user, struct slice database)
 {
     struct client *c = ctx;
-    struct wanted w = {share_cache_bare_text(sql), user, database};
+    struct wanted w = {qcache_text_bare(sql), user, database};
 
     if (c->ss->cache->far != NULL) {
         delete_far(c, &w);
@@ -235,7 +197,7 @@ static enum feed_step find(struct client *c, struct slice head, const struct qca
     const struct share_cache_said *said, struct cache_hit *hit)
 {
     struct share_cache_worker *w = c->ss->cache;
-    struct cache_key key = cache_key_of(buf_slice(&w->key));
+    struct cache_key key = key_of(w);
     char ready[] = {BE_READY, 0, 0, 0, 5, share_tx_status(c)};
     enum feed_step step;
 
@@ -282,7 +244,7 @@ static enum feed_step miss(struct client *c, const struct qcache_judgement *j,
     const struct share_cache_said *said, const struct look *l, uint32_t took_us)
 {
     struct share_cache_worker *w = c->ss->cache;
-    struct cache_key key = cache_key_of(buf_slice(&w->key));
+    struct cache_key key = key_of(w);
     enum cache_turn turn = cache_flight_enter(w->store, &key, loop_now_us(c->ss->loop));
 
     if (turn != CACHE_TURN_WAIT || !share_cache_may_wait(c)) {
@@ -333,6 +295,13 @@ static bool is_of_interest(const struct sql_facts *facts, struct slice sql)
     return (qcache_writes(facts, sql) & (QCACHE_W_TABLES | QCACHE_W_FUNCTIONS)) != 0;
 }
 
+/* Nothing is left of what was looked at before. */
+static void begin_look(struct client *c)
+{
+    share_cache_fill_drop(c);
+    share_cache_note_judged(c, NULL, slice_of(NULL, 0), NULL);
+}
+
 enum feed_step share_cache_query(struct client *c, struct slice sql, const struct sql_facts *facts)
 {
     struct look l = {.kind = KEY_QUERY, .sql = sql};
@@ -344,13 +313,14 @@ enum feed_step share_cache_query(struct client *c, struct slice sql, const struc
     enum feed_step step;
     bool is_forced;
 
-    share_cache_fill_drop(c);
+    begin_look(c);
     r = qcache_text_reason(facts, sql, &is_forced);
     if (r != QCACHE_R_NONE && !is_of_interest(facts, sql))
         return FEED_AGAIN;
     j = judge(c, facts, &step);
     if (j == NULL)
         return step == FEED_PASS ? FEED_AGAIN : step;
+    share_cache_note_judged(c, facts, sql, j);
     if (r != QCACHE_R_NONE || reason_of(j, is_forced) != QCACHE_R_NONE || !is_eligible(c) ||
         !make_key(c, &l, j) || !share_cache_is_good(c))
         return FEED_AGAIN;
@@ -436,6 +406,7 @@ static enum feed_step look_at_lone(
     j = judge(c, facts, &step);
     if (j == NULL)
         return step == FEED_PASS ? FEED_AGAIN : step;
+    share_cache_note_judged(c, facts, l.sql, j);
     if (n != NULL && !sent->describes)
         l.told = n->told;
     if (r != QCACHE_R_NONE || reason_of(j, is_forced) != QCACHE_R_NONE || !is_eligible(c) ||
@@ -485,7 +456,7 @@ enum feed_step share_cache_batch(
     struct share_name *n;
     struct prep *prep;
 
-    share_cache_fill_drop(c);
+    begin_look(c);
     *whole = NULL;
     if (!batch_lone_read(&sent, p, end) || !sent.syncs || !asks_all(&sent))
         return look_ahead(c, p, end);
@@ -528,7 +499,7 @@ static const char *explain_key(
         return qcache_reason_text(QCACHE_R_LONG);
     if (c->ss->cache->far != NULL)
         return "asked for in memcached, and kept when it is not there";
-    key = cache_key_of(buf_slice(&c->ss->cache->key));
+    key = key_of(c->ss->cache);
     return cache_find(c->ss->cache->store, &key, loop_now_us(c->ss->loop), &hit)
                ? "answered from the cache"
                : "kept when it is asked for";

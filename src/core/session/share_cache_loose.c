@@ -44,10 +44,10 @@ void share_cache_let_loose(struct client *c, const struct link *link)
 {
     struct share_cache *sc = c->share->turn->cache;
 
-    share_cache_add_loose(
-        c, &sc->cells, sc->writes_all, link == NULL ? c->share->last_link : 0, LOOSE_MAX_US);
+    share_cache_add_loose(c, &sc->cells, (sc->traits & QCACHE_W_ALL) != 0,
+        link == NULL ? c->share->last_link : 0, LOOSE_MAX_US);
     sc->is_held = false;
-    sc->writes_all = false;
+    sc->traits &= ~QCACHE_W_ALL;
 }
 
 /* The link with this number is still at it, for nobody or for a client that is gone. */

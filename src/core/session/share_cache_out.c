@@ -181,7 +181,7 @@ static void tell(struct share_cache_out *o)
     if (sc != NULL && sc->owes_word) {
         add_all(&o->cells, &sc->cells);
         note_watch(o, sc->watch);
-        all = all || sc->writes_all;
+        all = all || (sc->traits & QCACHE_W_ALL) != 0;
     }
     o->is_due = false;
     o->all_due = false;

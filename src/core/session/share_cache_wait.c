@@ -118,8 +118,8 @@ bool share_cache_may_wait(const struct client *c)
     const struct share *s = c->share;
     const struct share_cache *sc = s->turn->cache;
 
-    return s->phase <= SHARE_WAITING && s->pins == 0 && c->ss->stop == SESSION_RUNNING &&
-           (sc == NULL || sc->wait_until_us == 0);
+    return s->phase <= SHARE_WAITING && s->turn->home == NULL && s->pins == 0 &&
+           c->ss->stop == SESSION_RUNNING && (sc == NULL || sc->wait_until_us == 0);
 }
 
 void share_cache_wait_init(struct share_cache_worker *w)

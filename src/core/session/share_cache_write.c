@@ -25,27 +25,33 @@ static void add_table(struct share_cells *s, cache_cell db, uint32_t oid)
     share_cells_add(s, cache_cell_whole(db, oid));
 }
 
+/* ... what no cell stands for is among it: roles, databases. */
+static bool writes_all(const struct share_cache *sc)
+{
+    return (sc->traits & QCACHE_W_ALL) != 0;
+}
+
 /* It is about to be done. Should this process not come to tell what became of it, nothing that is
  * older is kept for good. */
 static void warn_far(struct client *c, struct share_cache *sc)
 {
     struct cache_far *far = c->ss->cache->far;
 
-    if (far == NULL || (!sc->writes_all && sc->cells.n == 0))
+    if (far == NULL || (!writes_all(sc) && sc->cells.n == 0))
         return;
-    (void)cache_far_bump(far, sc->cells.p, sc->writes_all ? 0 : sc->cells.n, NULL, NULL);
+    (void)cache_far_bump(far, sc->cells.p, writes_all(sc) ? 0 : sc->cells.n, NULL, NULL);
     sc->owes_word = true;
 }
 
 static void hold(struct client *c, struct share_cache *sc)
 {
-    if (sc->writes_all)
+    if (writes_all(sc))
         cache_gens_empty(sc->gens, cache_written_now().us);
     if (!sc->is_held && sc->cells.n > 0) {
         cache_gens_hold(sc->gens, sc->proc, sc->cells.p, sc->cells.n);
         sc->is_held = true;
         warn_far(c, sc);
-    } else if (sc->writes_all) {
+    } else if (writes_all(sc)) {
         warn_far(c, sc);
     }
 }
@@ -58,7 +64,7 @@ static void let_go(struct client *c, struct share_cache *sc)
             c->ss->cache->store, sc->cells.p, sc->cells.n, (sc->traits & QCACHE_W_TABLES) == 0);
     }
     sc->is_held = false;
-    if (sc->writes_all)
+    if (writes_all(sc))
         cache_gens_empty(sc->gens, cache_written_now().us);
 }
 
@@ -72,7 +78,7 @@ static void release(struct client *c, struct share_cache *sc)
         for (i = 0; i < sc->cells.n; i++)
             share_cells_add(&told, sc->cells.p[i]);
         cache_gens_hold(sc->gens, sc->proc, told.p, told.n);
-        share_cache_out_add(c, &told, sc->writes_all, sc->watch);
+        share_cache_out_add(c, &told, writes_all(sc), sc->watch);
         sc->owes_word = false;
     }
     let_go(c, sc);
@@ -137,14 +143,14 @@ static void add_writes(struct client *c, uint32_t writes, const struct qcache_ju
     if ((writes & QCACHE_W_DATABASE) != 0)
         share_cells_add(more, db);
     if ((writes & QCACHE_W_CATALOG) != 0)
-        share_cells_add(more, cache_cell_table(db, SHARE_CACHE_OID_NONE));
+        share_cells_add(more, cache_cell_table(db, QCACHE_OID_NONE));
     for (i = 0; i < nrows; i++)
         share_cells_add(more, cell[i]);
     for (i = 0; nrows == 0 && j != NULL && (writes & QCACHE_W_TABLES) != 0 && i < j->nwrites; i++)
         add_table(more, db, j->writes[i]);
     sc->traits |= nrows == 0 ? QCACHE_W_TABLES : 0;
-    sc->writes_all = sc->writes_all || (writes & QCACHE_W_ALL) != 0;
-    sc->has_written = true;
+    sc->traits |= writes & QCACHE_W_ALL;
+    sc->has_done_more = true;
 }
 
 /* With what the catalogue says: does it write more than it names, and less than it might? */
@@ -188,7 +194,7 @@ static void send_writes(struct client *c, uint32_t writes, const struct qcache_j
 static uint32_t only_unwatched(struct client *c, uint32_t writes)
 {
     if ((writes & (QCACHE_W_TABLES | QCACHE_W_DATABASE)) != 0)
-        share_cache_of(c)->has_written = true;
+        share_cache_of(c)->has_done_more = true;
     return writes & (QCACHE_W_CATALOG | QCACHE_W_COMMITS | QCACHE_W_ENDS);
 }
 
@@ -233,7 +239,7 @@ void share_cache_note_writes(struct client *c, const struct share_cache_said *sa
     if (!c->ss->conf->memqcache_auto_cache_invalidation)
         writes = only_unwatched(c, writes);
     if ((writes & by_names) != 0 && !share_cache_is_elsewhere(c) &&
-        share_cache_scope(c, facts) == 0) {
+        (j = share_cache_judged_now(c, facts, sql)) == NULL && share_cache_scope(c, facts) == 0) {
         if (buf_slice(&c->ss->cache->scope).n == c->ss->cache->question_at)
             writes &= ~by_names; /* it names nothing */
         else if ((j = share_cache_judged(c)) == NULL)
@@ -244,6 +250,8 @@ void share_cache_note_writes(struct client *c, const struct share_cache_said *sa
     writes = judged(writes, j);
     if (are_names_doubtful(c, writes))
         writes |= QCACHE_W_DATABASE;
+    if (!qcache_leaves_no_trace(facts, j))
+        share_cache_of(c)->has_done_more = true;
     send_writes(c, writes, j, said);
 }
 
@@ -274,8 +282,7 @@ void share_cache_settle_writes(struct client *c)
     if (is_open)
         return; /* of what was written in it, or in the one before */
     sc->cells.n = 0;
-    sc->writes_all = false;
-    sc->has_written = false;
+    sc->has_done_more = false;
     sc->watch = 0;
     sc->traits = 0;
 }

@@ -62,8 +62,8 @@ void share_cache_trim(struct client *c)
     const struct share_cache *sc = c->share->turn->cache;
 
     if (sc != NULL && sc->fill == NULL && sc->far == NULL && sc->asking == ASKS_NOTHING &&
-        sc->cells.n == 0 && !sc->has_written && !sc->writes_all && !sc->ask_failed &&
-        sc->traits == 0 && !sc->commits_sent && !sc->owes_word && sc->wait_until_us == 0)
+        sc->cells.n == 0 && !sc->has_done_more && !sc->ask_failed && sc->traits == 0 &&
+        !sc->commits_sent && !sc->owes_word && sc->wait_until_us == 0)
         free_all(c);
 }
 

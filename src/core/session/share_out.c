@@ -35,7 +35,8 @@ WARM void share_out_begin(struct client *c, const struct sql_tx *tx)
     t->leave.has_read = false;
     c->share->again.what = AGAIN_NO;
     t->leave.needs_snapshot = false;
-    t->leave.may_go_out = b != NULL && tx->read_only != SQL_YES && !keeps_snapshot(c, tx);
+    t->leave.sees_commits = !keeps_snapshot(c, tx);
+    t->leave.may_go_out = b != NULL && tx->read_only != SQL_YES && t->leave.sees_commits;
     if (b == NULL)
         return;
     b->tx_status = 'T';

@@ -91,6 +91,7 @@ struct share_leave {
     bool portal_left : 1;    /* the home has another unnamed portal than the client believes */
     bool home_fails : 1;     /* a read that was out failed: so does its transaction */
     bool has_portal : 1;     /* BEGIN was executed by the protocol */
+    bool sees_commits : 1;   /* each statement has a snapshot of its own, as far as BEGIN says */
 };
 
 /* What share_repair put right, should it be cut short: a cancel request, a timeout. */

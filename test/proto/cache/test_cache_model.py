@@ -54,6 +54,7 @@ DDL = ("alter table t add column if not exists c{1} int default {1}", "alter tab
 STATE = ("set role m_one", "set role m_two", "reset role", "set search_path = m1", "set search_path = m2, m1", "set search_path = m1, m2",
          "set datestyle = 'German'", "reset datestyle", "begin", "begin isolation level repeatable read", "begin", "commit", "commit",
          "rollback", "savepoint s", "rollback to s", "release s", "discard all; ", "set session authorization m_one",
+         "set transaction isolation level repeatable read", "lock table m1.u in share mode", "select * from m1.t for update",
          "reset session authorization", "prepare pw(int) as update m1.t set b = $1 where a = 1", "execute pw(3)")
 STEPS = int(os.environ.get("PGT_STEPS", "500"))
 
