@@ -23,7 +23,7 @@ int doubt_log_open(
     struct doubt_log *log, const char *dir, const struct doubt_owner *owner, struct err *err);
 /* Appends; 0: it is on disk. -1: it is not, and will not be; -2: nobody knows. */
 int doubt_log_append(struct doubt_log *log, struct slice text, struct err *err);
-/* Puts `text` in the place of all that is in the file. -1: it is as it was. */
+/* Puts `text` in the place of all that is in the file. -1: it is as it was; -2: nobody knows. */
 int doubt_log_replace(struct doubt_log *log, struct slice text, struct err *err);
 void doubt_log_close(struct doubt_log *log);
 
@@ -32,7 +32,10 @@ bool doubt_log_is_held(const char *dir, const struct doubt_owner *owner);
 /* Appends what the file says; nothing when there is none. -1: it cannot be read. */
 int doubt_log_read(
     const char *dir, const struct doubt_owner *owner, struct buf *out, struct err *err);
-void doubt_log_remove(const char *dir, const struct doubt_owner *owner);
+/* Removes the file, unless its process has it still or `is_needed` says so of what stands in it.
+ * Who takes it up meanwhile gets a new one. */
+void doubt_log_tidy(const char *dir, const struct doubt_owner *owner,
+    bool (*is_needed)(void *ctx, struct slice text), void *ctx);
 /* Calls `fn` for each file of `instance` in the folder. */
 int doubt_log_each(const char *dir, uint64_t instance,
     void (*fn)(void *ctx, const struct doubt_owner *owner), void *ctx, struct err *err);

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -19,6 +20,10 @@
 #define FILE_PREFIX   "pgpool_decisions."
 #define INSTANCE_NAME "pgpool_decisions.id"
 #define INSTANCE_TEXT 17 /* 16 digits and the end of the line */
+/* Who looks whether a file is held, or removes it, has its lock for a moment. */
+#define LOCK_TRIES 1000
+/* Others may have put anything into the folder: a pipe, say, which is not waited for. */
+#define READ_ONLY (O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
 
 static int fail(struct err *err, const char *what, const char *path)
 {
@@ -41,6 +46,28 @@ static bool is_our_own(int fd)
     struct stat st;
 
     return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid();
+}
+
+/* The file that was opened is the one that has this name now. */
+static bool has_name(int fd, const char *path)
+{
+    struct stat then;
+    struct stat now;
+
+    return fstat(fd, &then) == 0 && stat(path, &now) == 0 && then.st_ino == now.st_ino &&
+           then.st_dev == now.st_dev;
+}
+
+static int lock(int fd)
+{
+    int tries = LOCK_TRIES;
+
+    while (flock(fd, LOCK_EX | LOCK_NB) == -1) {
+        if (errno != EWOULDBLOCK || --tries == 0)
+            return -1;
+        (void)sched_yield();
+    }
+    return 0;
 }
 
 /* Names of files made or renamed are on disk. */
@@ -80,6 +107,7 @@ static int write_all(int fd, struct slice text, off_t at)
 int doubt_log_open(
     struct doubt_log *log, const char *dir, const struct doubt_owner *owner, struct err *err)
 {
+    int tries = LOCK_TRIES;
     struct stat st;
 
     memset(log, 0, sizeof *log);
@@ -88,17 +116,23 @@ int doubt_log_open(
         err_set(err, "58030", "the name of folder \"%s\" is too long", dir);
         return -1;
     }
-    log->fd = open(log->path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (log->fd == -1)
-        return fail(err, "open", log->path);
-    if (!is_our_own(log->fd) || flock(log->fd, LOCK_EX | LOCK_NB) == -1 ||
-        fstat(log->fd, &st) == -1) {
-        (void)fail(err, "take", log->path);
+    do {
         doubt_log_close(log);
-        return -1;
-    }
+        log->fd = open(log->path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+        if (log->fd == -1)
+            return fail(err, "open", log->path);
+        if (!is_our_own(log->fd) || lock(log->fd) == -1 || fstat(log->fd, &st) == -1) {
+            (void)fail(err, "take", log->path);
+            doubt_log_close(log);
+            return -1;
+        }
+        /* What has lost its name before it was locked nobody would find again. */
+    } while (!has_name(log->fd, log->path) && --tries > 0);
     log->bytes = st.st_size;
-    return 0;
+    if (tries > 0)
+        return 0;
+    doubt_log_close(log);
+    return fail(err, "keep", log->path);
 }
 
 void doubt_log_close(struct doubt_log *log)
@@ -132,8 +166,10 @@ int doubt_log_replace(struct doubt_log *log, struct slice text, struct err *err)
     char fresh[PATH_MAX];
     int fd;
 
-    if (snprintf(fresh, sizeof fresh, "%s.new", log->path) >= (int)sizeof fresh)
+    if (snprintf(fresh, sizeof fresh, "%s.new", log->path) >= (int)sizeof fresh) {
+        err_set(err, "58030", "the name of file \"%s\" is too long", log->path);
         return -1;
+    }
     (void)unlink(fresh);
     fd = open(fresh, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd == -1)
@@ -149,19 +185,14 @@ int doubt_log_replace(struct doubt_log *log, struct slice text, struct err *err)
     log->fd = fd;
     log->bytes = (off_t)text.n;
     log->is_named = sync_folder_of(log->path) == 0;
-    return 0;
+    if (log->is_named)
+        return 0;
+    (void)fail(err, "keep the name of", log->path); /* a loss of power may bring back the old one */
+    log->is_broken = true;
+    return -2;
 }
 
 /* ---- reading ---- */
-
-/* The file that was opened is not the one that has this name now. */
-static bool was_replaced(int fd, const char *path)
-{
-    struct stat then;
-    struct stat now;
-
-    return fstat(fd, &then) == 0 && stat(path, &now) == 0 && then.st_ino != now.st_ino;
-}
 
 bool doubt_log_is_held(const char *dir, const struct doubt_owner *owner)
 {
@@ -171,25 +202,34 @@ bool doubt_log_is_held(const char *dir, const struct doubt_owner *owner)
 
     if (path_of(dir, owner, "", path) == -1)
         return false;
-    fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    fd = open(path, READ_ONLY);
     if (fd == -1)
         return errno != ENOENT; /* who knows */
-    held = flock(fd, LOCK_SH | LOCK_NB) == -1 || was_replaced(fd, path);
+    held = flock(fd, LOCK_SH | LOCK_NB) == -1 || !has_name(fd, path);
     close(fd);
     return held;
+}
+
+static int read_all(int fd, struct buf *out)
+{
+    char bytes[8192];
+    ssize_t n;
+
+    while ((n = read(fd, bytes, sizeof bytes)) > 0)
+        buf_put(out, bytes, (size_t)n);
+    return n == -1 ? -1 : 0;
 }
 
 int doubt_log_read(
     const char *dir, const struct doubt_owner *owner, struct buf *out, struct err *err)
 {
     char path[PATH_MAX];
-    char bytes[8192];
-    ssize_t n;
+    int rc;
     int fd;
 
     if (path_of(dir, owner, "", path) == -1)
         return -1;
-    fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    fd = open(path, READ_ONLY);
     if (fd == -1)
         return errno == ENOENT ? 0 : fail(err, "open", path);
     if (!is_our_own(fd)) {
@@ -197,22 +237,33 @@ int doubt_log_read(
         err_set(err, "58030", "file \"%s\" is not ours", path);
         return -1;
     }
-    while ((n = read(fd, bytes, sizeof bytes)) > 0)
-        buf_put(out, bytes, (size_t)n);
-    if (n == -1)
+    rc = read_all(fd, out);
+    if (rc == -1)
         (void)fail(err, "read", path);
     close(fd);
-    return n == -1 ? -1 : 0;
+    return rc;
 }
 
-void doubt_log_remove(const char *dir, const struct doubt_owner *owner)
+void doubt_log_tidy(const char *dir, const struct doubt_owner *owner,
+    bool (*is_needed)(void *ctx, struct slice text), void *ctx)
 {
     char path[PATH_MAX];
+    char fresh[PATH_MAX];
+    struct buf text = {0};
+    int fd;
 
-    if (path_of(dir, owner, "", path) == 0)
+    if (path_of(dir, owner, "", path) == -1 || path_of(dir, owner, ".new", fresh) == -1)
+        return;
+    fd = open(path, READ_ONLY);
+    if (fd == -1)
+        return;
+    if (is_our_own(fd) && flock(fd, LOCK_EX | LOCK_NB) == 0 && has_name(fd, path) &&
+        read_all(fd, &text) == 0 && !is_needed(ctx, buf_slice(&text))) {
         (void)unlink(path);
-    if (path_of(dir, owner, ".new", path) == 0)
-        (void)unlink(path);
+        (void)unlink(fresh);
+    }
+    close(fd);
+    buf_free(&text);
 }
 
 /* The owner in the name of a file is written as in a transaction's name. */
@@ -254,7 +305,7 @@ int doubt_log_each(const char *dir, uint64_t instance,
 static int read_instance(const char *path, uint64_t *out)
 {
     char text[INSTANCE_TEXT + 1] = "";
-    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    int fd = open(path, READ_ONLY);
     bool is_good;
 
     if (fd == -1)

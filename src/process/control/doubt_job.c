@@ -67,6 +67,7 @@ struct doubt_job {
     uint32_t items_cap;
     uint32_t at; /* the one that is being finished */
     bool is_busy;
+    struct buf dead; /* owners of files, as they were when the round began */
     char dir[PROC_PATH_BYTES];
     struct doubt_owner us;
     uint64_t signs;    /* of workers: who lives, what they left */
@@ -234,11 +235,6 @@ static void publish(const struct doubt_job *job)
 
 /* ---- files that say nothing any more ---- */
 
-struct tidy {
-    struct doubt_job *job;
-    struct buf gone; /* owners whose files go, one after the other */
-};
-
 static bool is_on_some_node(const struct doubt_job *job, struct slice gid, uint64_t nodes)
 {
     for (int i = 0; i < DOUBT_MAX_NODES; i++) {
@@ -252,41 +248,36 @@ static bool is_on_some_node(const struct doubt_job *job, struct slice gid, uint6
     return false;
 }
 
-static void tidy_file(void *ctx, const struct doubt_owner *owner)
+static bool is_needed(void *ctx, struct slice text)
 {
-    struct tidy *t = ctx;
-    struct buf text = {0};
-    struct err err = {0};
-    struct slice rest;
     struct slice gid;
     uint64_t nodes;
-    bool is_needed;
 
-    if (doubt_log_is_held(t->job->dir, owner))
-        return;
-    is_needed = doubt_log_read(t->job->dir, owner, &text, &err) == -1;
-    rest = buf_slice(&text);
-    while (!is_needed && doubt_line_take(&rest, &gid, &nodes))
-        is_needed = is_on_some_node(t->job, gid, nodes);
-    if (!is_needed)
-        buf_put(&t->gone, (const char *)owner, sizeof *owner);
-    buf_free(&text);
+    while (doubt_line_take(&text, &gid, &nodes)) {
+        if (is_on_some_node(ctx, gid, nodes))
+            return true;
+    }
+    return false;
 }
 
-/* The lists are what the servers said in this round: nothing was ended since. */
+static void note_dead(void *ctx, const struct doubt_owner *owner)
+{
+    struct doubt_job *job = ctx;
+
+    if (!doubt_log_is_held(job->dir, owner))
+        buf_put(&job->dead, (const char *)owner, sizeof *owner);
+}
+
+/* What workers had decided who were gone before the servers were asked is in the servers' lists, if
+ * it is not committed yet: what is not there needs no file. */
 static void tidy(struct doubt_job *job)
 {
-    struct tidy t = {.job = job};
-    struct err err = {0};
-
-    (void)doubt_log_each(job->dir, job->us.instance, tidy_file, &t, &err);
-    for (uint32_t at = 0; at < t.gone.len; at += sizeof(struct doubt_owner)) {
+    for (uint32_t at = 0; at < job->dead.len; at += sizeof(struct doubt_owner)) {
         struct doubt_owner owner;
 
-        memcpy(&owner, t.gone.data + at, sizeof owner);
-        doubt_log_remove(job->dir, &owner);
+        memcpy(&owner, job->dead.data + at, sizeof owner);
+        doubt_log_tidy(job->dir, &owner, is_needed, job);
     }
-    buf_free(&t.gone);
 }
 
 /* ---- a round ---- */
@@ -381,8 +372,11 @@ static void on_listed(struct server_sql *q, const char *value, const struct err 
 static void look(struct doubt_job *job)
 {
     const struct conf *conf = conf_now(job);
+    struct err err = {0};
     bool some = false;
 
+    buf_clear(&job->dead);
+    (void)doubt_log_each(job->dir, job->us.instance, note_dead, job, &err);
     take_password(job);
     job->is_busy = true;
     job->nitems = 0;
@@ -484,6 +478,7 @@ void doubt_job_stop(struct control *ctl)
         server_sql_free(&job->node[i].sql);
     server_sql_free(&job->end);
     secret_free(&job->password);
+    buf_free(&job->dead);
     mem_free(job->items);
     mem_free(job);
     ctl->doubt = NULL;

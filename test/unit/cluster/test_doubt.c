@@ -5,9 +5,11 @@
 
 #include <check.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -137,6 +139,19 @@ static void count(void *ctx, const struct doubt_owner *owner)
     ++*(int *)ctx;
 }
 
+static bool no(void *ctx, struct slice text)
+{
+    (void)ctx;
+    (void)text;
+    return false;
+}
+
+static bool says_something(void *ctx, struct slice text)
+{
+    (void)ctx;
+    return text.n > 0;
+}
+
 START_TEST(decisions_come_back)
 {
     struct doubt_log log;
@@ -165,9 +180,141 @@ START_TEST(decisions_come_back)
     ck_assert_int_eq(doubt_log_each(dir, some.owner.instance, count, &nfiles, &err), 0);
     ck_assert_int_eq(doubt_log_each(dir, 1, count, &nfiles, &err), 0);
     ck_assert_int_eq(nfiles, 1);
-    doubt_log_remove(dir, &some.owner);
+    doubt_log_tidy(dir, &some.owner, says_something, NULL);
+    ck_assert_uint_eq(decided_in_file(), 9);
+    doubt_log_tidy(dir, &some.owner, no, NULL);
     ck_assert_int_eq(rmdir(dir), 0);
     buf_free(&line);
+}
+END_TEST
+
+/* Who takes a file up while another process removes it decides in one that is found again. */
+static void decide_in_it(void)
+{
+    struct doubt_log log;
+    char name[DOUBT_GID_BYTES];
+    struct buf line = {0};
+    struct err err = {0};
+
+    doubt_gid_format(&some, name);
+    doubt_line_put(name, 9, &line);
+    if (doubt_log_open(&log, dir, &some.owner, &err) == -1)
+        _exit(2); /* whoever wants to commit is told so */
+    _exit(doubt_log_append(&log, buf_slice(&line), &err) == 0 && decided_in_file() == 9 ? 0 : 1);
+}
+
+struct other {
+    pid_t pid;
+    int wakes; /* a pipe that it reads from */
+    const char *path;
+};
+
+static bool has_opened(const struct other *o)
+{
+    char link[64];
+    char path[PATH_MAX];
+
+    for (int fd = 0; fd < 64; fd++) {
+        ssize_t n;
+
+        snprintf(link, sizeof link, "/proc/%d/fd/%d", (int)o->pid, fd);
+        n = readlink(link, path, sizeof path - 1);
+        if (n > 0 && (size_t)n == strlen(o->path) && memcmp(path, o->path, (size_t)n) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool somebody_takes_it_up(void *ctx, struct slice text)
+{
+    const struct other *o = ctx;
+    int tries = 100;
+
+    (void)text;
+    ck_assert_int_eq(write(o->wakes, "!", 1), 1);
+    while (!has_opened(o) && --tries > 0)
+        (void)sched_yield();
+    return false;
+}
+
+START_TEST(what_is_decided_while_a_file_goes_stays)
+{
+    struct doubt_log log;
+    struct err err = {0};
+    int ends[2];
+    int status;
+    char now;
+    struct other o;
+
+    make_dir();
+    ck_assert_int_eq(pipe(ends), 0);
+    ck_assert_int_eq(doubt_log_open(&log, dir, &some.owner, &err), 0);
+    doubt_log_close(&log);
+    o.pid = fork();
+    if (o.pid == 0) {
+        close(ends[1]);
+        ck_assert_int_eq(read(ends[0], &now, 1), 1);
+        decide_in_it();
+    }
+    o.wakes = ends[1];
+    o.path = log.path;
+    doubt_log_tidy(dir, &some.owner, somebody_takes_it_up, &o);
+    ck_assert_int_eq(waitpid(o.pid, &status, 0), o.pid);
+    ck_assert(WIFEXITED(status));
+    ck_assert_int_ne(WEXITSTATUS(status), 1);
+    ck_assert_uint_eq(decided_in_file(), WEXITSTATUS(status) == 0 ? 9 : 0);
+    doubt_log_tidy(dir, &some.owner, no, NULL);
+    ck_assert_int_eq(rmdir(dir), 0);
+    close(ends[0]);
+    close(ends[1]);
+}
+END_TEST
+
+START_TEST(what_a_process_has_is_not_removed)
+{
+    struct doubt_log log;
+    struct err err = {0};
+    int status;
+    pid_t pid;
+
+    make_dir();
+    ck_assert_int_eq(doubt_log_open(&log, dir, &some.owner, &err), 0);
+    pid = fork();
+    if (pid == 0) {
+        doubt_log_tidy(dir, &some.owner, no, NULL);
+        _exit(0);
+    }
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(access(log.path, F_OK), 0);
+    doubt_log_close(&log);
+    doubt_log_tidy(dir, &some.owner, no, NULL);
+    ck_assert_int_eq(rmdir(dir), 0);
+}
+END_TEST
+
+/* Another user has put pipes into the folder under our names: nobody waits for their other end. */
+START_TEST(a_pipe_in_the_folder_holds_nobody_up)
+{
+    struct doubt_log log;
+    struct buf text = {0};
+    struct err err = {0};
+    char id[64];
+    uint64_t got;
+
+    make_dir();
+    snprintf(id, sizeof id, "%s/pgpool_decisions.id", dir);
+    ck_assert_int_eq(mkfifo(id, 0600), 0);
+    ck_assert_int_eq(doubt_log_instance(dir, 42, &got, &err), -1);
+    ck_assert_int_eq(unlink(id), 0);
+    ck_assert_int_eq(doubt_log_open(&log, dir, &some.owner, &err), 0);
+    doubt_log_close(&log);
+    ck_assert_int_eq(unlink(log.path), 0);
+    ck_assert_int_eq(mkfifo(log.path, 0600), 0);
+    ck_assert_int_eq(doubt_log_open(&log, dir, &some.owner, &err), -1);
+    ck_assert_int_eq(doubt_log_read(dir, &some.owner, &text, &err), -1);
+    doubt_log_tidy(dir, &some.owner, no, NULL);
+    ck_assert_int_eq(unlink(log.path), 0);
+    ck_assert_int_eq(rmdir(dir), 0);
 }
 END_TEST
 
@@ -217,6 +364,9 @@ int main(void)
     tcase_add_test(tc, a_torn_file_says_what_is_whole);
     tcase_add_loop_test(tc, what_becomes_of_it, 0, 8);
     tcase_add_test(tc, decisions_come_back);
+    tcase_add_test(tc, what_is_decided_while_a_file_goes_stays);
+    tcase_add_test(tc, what_a_process_has_is_not_removed);
+    tcase_add_test(tc, a_pipe_in_the_folder_holds_nobody_up);
     tcase_add_test(tc, a_full_disk_decides_nothing);
     tcase_add_test(tc, a_pgpool_keeps_its_number);
     suite_add_tcase(s, tc);
