@@ -2,7 +2,8 @@
  * test_wd_sim.c: many pgpools in one process and in simulated time: libraft over its own fixture,
  * and the watchdog's real wd_lead.c, wd_lease.c, wd_members.c, wd_talk.c, wd_tell.c, wd_state.c,
  * wd_votes.c. Made up are network, kernel, monitor and servers. By seeds: messages are late or
- * lost, in one direction or both; processes hang and go on, or end and begin anew; disks are slow;
+ * lost, in one direction or both; processes hang and go on, or end and begin anew; machines sleep
+ * (the boot clock goes on, the monotonic one and libraft's do not); disks are slow;
  * primaries die. At every step: at most one pgpool holds the address, and each failover promotes at
  * most one server. After each storm: one leads and holds the address, all logs are the same, no
  * server is forgotten. test_wd_sim [SEEDS [FIRST]] */
@@ -74,6 +75,7 @@ static int apply(struct raft_fsm *fsm, const struct raft_buffer *buf, void **res
     bool fits;
 
     *result = NULL;
+    world.at = w->self;
     if (!wd_event_get(slice_of(text, buf->len - (size_t)text[buf->len - 1]), &e))
         sim_fail("an event cannot be read");
     check_agreed(w->state.nevents, buf);
@@ -82,6 +84,35 @@ static int apply(struct raft_fsm *fsm, const struct raft_buffer *buf, void **res
         w->lead.is_led = true;
     if (p->back_ms == 0)
         wd_tell_monitor(w);
+    return 0;
+}
+
+static int snapshot(struct raft_fsm *fsm, struct raft_buffer *bufs[], unsigned *n_bufs)
+{
+    struct pool *p = fsm->data;
+    struct buf text = {0};
+
+    wd_state_put(&p->w.state, &text);
+    *n_bufs = 1;
+    *bufs = raft_malloc(sizeof **bufs);
+    (*bufs)[0].len = (text.len + 8) / 8 * 8;
+    (*bufs)[0].base = raft_calloc(1, (*bufs)[0].len);
+    memcpy((*bufs)[0].base, text.data, text.len);
+    ((char *)(*bufs)[0].base)[(*bufs)[0].len - 1] = (char)((*bufs)[0].len - text.len);
+    buf_free(&text);
+    world.nsnapshots++;
+    return 0;
+}
+
+static int restore(struct raft_fsm *fsm, struct raft_buffer *buf)
+{
+    struct pool *p = fsm->data;
+    const char *text = buf->base;
+
+    if (!wd_state_get(slice_of(text, buf->len - (size_t)text[buf->len - 1]), &p->w.state))
+        sim_fail("a snapshot cannot be read");
+    raft_free(buf->base);
+    world.nrestored++;
     return 0;
 }
 
@@ -213,9 +244,21 @@ static void forget_leader(struct raft *r)
     r->follower_state.current_leader.address = NULL;
 }
 
+/* libraft does not know for how long its machine slept. */
+static void wake_up(struct pool *p)
+{
+    int64_t ms = sim_now_ms() - p->gone_ms;
+
+    p->sleeps = false;
+    p->slept_ms += ms;
+    p->raft->election_timer_start += (raft_time)ms;
+}
+
 static void come_back(struct pool *p, int i)
 {
     p->back_ms = 0;
+    if (p->sleeps)
+        wake_up(p);
     raft_fixture_revive(&world.f, (unsigned)i);
     if (!p->restarts)
         return;
@@ -233,12 +276,15 @@ static void go_away(struct pool *p, int i, bool restarts, int64_t ms)
         p->holds = false;
         ms += WD_SILENT_AT_START(ELECTION_MS);
     }
+    p->sleeps = !p->restarts && sim_below(3) == 0;
+    p->gone_ms = sim_now_ms();
     p->back_ms = sim_now_ms() + ms + 1;
     raft_fixture_kill(&world.f, (unsigned)i);
 }
 
 static void step_pool(struct pool *p, int i)
 {
+    world.at = i;
     if (p->holds && wd_addr_boot_ms() >= p->until_ms)
         p->holds = false; /* the kernel does not need us for that */
     if (p->back_ms != 0 && sim_now_ms() >= p->back_ms)
@@ -269,6 +315,7 @@ static void deliver(void)
             continue;
         }
         world.message[i].body = NULL;
+        world.at = m.to;
         if (p->back_ms == 0) {
             p->w.role.loop.now_us = clock_mono_us();
             p->heard_us[m.from] = clock_mono_us();
@@ -457,7 +504,8 @@ static void try_seed(int n, int nwitnesses)
     for (i = 0; i < n; i++) {
         struct pool *p = &world.pool[i];
 
-        p->fsm = (struct raft_fsm){.version = 1, .data = p, .apply = apply};
+        p->fsm = (struct raft_fsm){
+            .version = 1, .data = p, .apply = apply, .snapshot = snapshot, .restore = restore};
         raft_fixture_grow(&world.f, &p->fsm);
     }
     raft_fixture_configuration(&world.f, (unsigned)n, &conf);
@@ -470,7 +518,8 @@ static void try_seed(int n, int nwitnesses)
         sim_guard(p);
         raft_set_election_timeout(p->raft, ELECTION_MS);
         raft_set_heartbeat_timeout(p->raft, ELECTION_MS / 5);
-        raft_set_snapshot_threshold(p->raft, 1u << 20);
+        raft_set_snapshot_threshold(p->raft, 16);
+        raft_set_snapshot_trailing(p->raft, 4);
         raft_set_pre_vote(p->raft, true);
         wd_state_init(&p->w.state);
         begin(p, i);
@@ -520,6 +569,8 @@ int main(int argc, char **argv)
     unsigned long nseeds = argc > 1 ? strtoul(argv[1], NULL, 10) : 40;
     unsigned long first = argc > 2 ? strtoul(argv[2], NULL, 10) : 1;
     unsigned long npromotions = 0;
+    unsigned long nsnapshots = 0;
+    unsigned long nrestored = 0;
 
     log_configure("", LVL_FATAL, LOG_DEFAULT);
     load_conf();
@@ -528,9 +579,12 @@ int main(int argc, char **argv)
 
         try_seed(kind[0], kind[1]);
         npromotions += (unsigned long)world.npromotions;
+        nsnapshots += (unsigned long)world.nsnapshots;
+        nrestored += (unsigned long)world.nrestored;
     }
-    printf("%lu seeds, %lu failovers: one holder, one promotion, nothing forgotten\n", nseeds,
-        npromotions);
+    printf("%lu seeds, %lu failovers, %lu snapshots, %lu of them sent: one holder, one promotion, "
+           "nothing forgotten\n",
+        nseeds, npromotions, nsnapshots, nrestored);
     conf_gen_free(&world.gen);
     return EXIT_SUCCESS;
 }

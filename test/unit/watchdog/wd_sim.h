@@ -29,8 +29,11 @@ struct pool {
     struct raft_io inner; /* the fixture's; what libraft calls comes through our wd_match first */
     raft_io_recv_cb recv;
     struct wd_match match;
-    int64_t back_ms;  /* hangs or is being started anew until then; 0: it runs */
-    bool restarts;    /* it is being started anew */
+    int64_t back_ms; /* hangs or is being started anew until then; 0: it runs */
+    bool restarts;   /* it is being started anew */
+    bool sleeps; /* its machine does: its monotonic clock stands still, the boot clock goes on */
+    int64_t gone_ms;  /* since when it hangs */
+    int64_t slept_ms; /* in all its life */
     int64_t tick_ms;  /* next tick */
     int64_t look_ms;  /* next look of its monitor */
     bool holds;       /* the address */
@@ -67,6 +70,7 @@ struct world {
     uint64_t random;
     int n;
     int nwitnesses;
+    int at; /* whose turn it is: the monotonic clock is his */
     struct raft_fixture f;
     struct pool pool[MAX_POOLS];
     bool cut[MAX_POOLS][MAX_POOLS]; /* nothing comes from the first to the second */
@@ -76,6 +80,8 @@ struct world {
     struct server server[SERVERS];
     int promoted[1024]; /* by epoch */
     int npromotions;
+    int nsnapshots;
+    int nrestored;           /* by those that were too far behind */
     uint64_t agreed[EVENTS]; /* by its number, what the first pgpool to follow an event was told */
     int64_t plot_ms;         /* when the second half of a plot is due; 0: there is none */
     int plot_leader;

@@ -29,15 +29,15 @@ static struct pool *pool_of(const struct wd *w)
 
 int64_t clock_mono_us(void)
 {
-    return (sim_now_ms() + BOOT_MS) * CLOCK_US_PER_MS;
+    return (sim_now_ms() + BOOT_MS - world.pool[world.at].slept_ms) * CLOCK_US_PER_MS;
 }
 int64_t clock_boot_us(void)
 {
-    return clock_mono_us();
+    return (sim_now_ms() + BOOT_MS) * CLOCK_US_PER_MS;
 }
 int64_t clock_wall_us(void)
 {
-    return clock_mono_us() +
+    return clock_boot_us() +
            (int64_t)sim_below(7200) * CLOCK_US_PER_S; /* nothing may depend on it */
 }
 int64_t wd_addr_boot_ms(void)
@@ -236,6 +236,8 @@ static void guarded_recv(struct raft_io *io, struct raft_message *m)
     if (m->type == RAFT_IO_APPEND_ENTRIES)
         wd_match_begin(&p->match, m->append_entries.term, m->append_entries.prev_log_index,
             m->append_entries.n_entries);
+    else if (m->type == RAFT_IO_INSTALL_SNAPSHOT)
+        wd_match_snapshot(&p->match, m->install_snapshot.term, m->install_snapshot.last_index);
     p->recv(io, m);
     wd_match_end(&p->match);
 }
