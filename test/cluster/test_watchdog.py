@@ -123,9 +123,11 @@ def test_a_leader_is_elected_and_replaced(cluster):
     three = cluster().start()
     first = three.wait_leader(0, 1, 2)
     three.wait_voters(first, 3)
+    left = [i for i in range(3) if i != first]
+    for i, text in ((first, "I am the cluster leader node. Starting escalation process"), *((i, "successfully joined the watchdog cluster as standby node") for i in left)):
+        waits.wait_for(f"pgpool {i} says so as pgpool-II does", lambda i=i, text=text: text in three.pools[i].log())
     began = time.monotonic()
     three.kill(first)
-    left = [i for i in range(3) if i != first]
     second = three.wait_leader(*left)
     waits.wait_for("all that are left follow it", lambda: [three.rows(second)[i]["follows"] for i in left] == [str(second)] * 2)
     row = three.rows(second)[second]
