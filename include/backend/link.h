@@ -35,6 +35,14 @@ enum link_reset {
     LINK_RESET_AHEAD /* they are on the expect queue, and go in front of what is sent next */
 };
 
+/* Which ParameterStatus are for the client of the present loan. */
+enum link_tells {
+    LINK_TELLS_HIS, /* all but those that come with the answer to a message of ours */
+    LINK_TELLS_ALL, /* ... those, too: they put right what his RESET has undone. The owner hears of
+                       all command tags (on_tag) */
+    LINK_TELLS_NOTHING /* none: the owner says them when they are right, or another link does */
+};
+
 /* What a link that is idle is being asked. */
 enum link_check {
     LINK_CHECK_NONE,
@@ -97,7 +105,7 @@ struct link_owner_ops {
     void (*on_doubt)(void *owner, struct link *link);
     /* ParameterStatus with a value that is new; link->reported still has the old one. */
     void (*on_parameter)(void *owner, struct link *link, struct slice name, struct slice value);
-    /* A command tag, before it is forwarded: of an op with OP_TAGS, or with link->watch_tags. */
+    /* A command tag, before it is forwarded: of an op with OP_TAGS, or with LINK_TELLS_ALL. */
     void (*on_tag)(void *owner, struct link *link, struct slice tag);
     /* The server sent an error, before it is forwarded; true keeps it from the client. */
     bool (*on_error)(void *owner, struct link *link, const struct errmsg *m);
@@ -242,20 +250,18 @@ struct link {
     uint8_t auth : 2;        /* enum link_auth */
     uint8_t asks : 4;        /* enum auth_server: what the server asked for at the login */
     bool has_quota : 1;
-    uint8_t reset : 2;     /* enum link_reset */
-    uint8_t hope : 2;      /* enum link_hope */
-    uint8_t check : 2;     /* enum link_check */
-    bool may_answer : 1;   /* log in with what the book knows: the owner is entitled to it */
-    bool is_private : 1;   /* replication or a login that must not be shared: never cached */
-    bool holds_slot : 1;   /* counts as opening, see pool_link_opened */
-    bool is_for_pool : 1;  /* opened for whoever waits longest, not for its owner */
-    bool is_retired : 1;   /* closed as soon as it is free */
-    bool in_cancel : 1;    /* a cancel request for it is under way: not to be lent */
-    bool cancel_due : 1;   /* a cancel of the owner's waits until our own messages are done */
-    bool settle_early : 1; /* on_settled also when the last message alone is owed: see there */
-    bool watch_tags : 1;   /* the owner wants to see command tags (on_tag) */
-    bool
-        hide_parameters : 1; /* ParameterStatus is not for the client: another link speaks for it */
+    uint8_t reset : 2;       /* enum link_reset */
+    uint8_t hope : 2;        /* enum link_hope */
+    uint8_t check : 2;       /* enum link_check */
+    bool may_answer : 1;     /* log in with what the book knows: the owner is entitled to it */
+    bool is_private : 1;     /* replication or a login that must not be shared: never cached */
+    bool holds_slot : 1;     /* counts as opening, see pool_link_opened */
+    bool is_for_pool : 1;    /* opened for whoever waits longest, not for its owner */
+    bool is_retired : 1;     /* closed as soon as it is free */
+    bool in_cancel : 1;      /* a cancel request for it is under way: not to be lent */
+    bool cancel_due : 1;     /* a cancel of the owner's waits until our own messages are done */
+    bool settle_early : 1;   /* on_settled also when the last message alone is owed: see there */
+    uint8_t tells : 2;       /* enum link_tells */
     bool must_clean : 1;     /* a client that shared it left something behind */
     bool defaults_known : 1; /* what it reports was compared with what its clients are told */
     bool has_news : 1;       /* it reported a value that was new, in this loan */

@@ -198,12 +198,11 @@ HOT void link_renew(struct link *link)
     link->error_told = false;
     link_forget_failure(link);
     link->cancel_due = false;
-    link->watch_tags = false;
+    link->tells = LINK_TELLS_HIS;
     link->expect.holds = false;
     link->expect.is_held = false;
     link->expect.is_asked = false;
     link->settle_early = false;
-    link->hide_parameters = false;
     link->has_news = false;
     link->resets_left = 0;
     link->resets_sent = 0;

@@ -75,7 +75,7 @@ static bool link_wants_whole(const struct link *link, char type, uint32_t body)
     case BE_COMMAND_COMPLETE:
         if (link->phase == LINK_CLEANING || link_awaits_reset(link))
             return body <= LINK_COLLECT_MAX;
-        return (link->watch_tags || expect_head_tells_tags(&link->expect)) &&
+        return (link->tells == LINK_TELLS_ALL || expect_head_tells_tags(&link->expect)) &&
                body <= LINK_COLLECT_MAX;
     default:
         return false;
@@ -197,8 +197,9 @@ WARM static bool link_is_for_owner(struct link *link, const char *msg, size_t ha
                !expect_head_is_ours(&link->expect);
     case BE_NOTICE: /* the client was told when it parsed what is parsed again */
         return !expect_head_is_quiet(&link->expect);
-    case BE_PARAMETER_STATUS: /* with watch_tags: of a repaired RESET */
-        return !link->hide_parameters && (!expect_head_is_ours(&link->expect) || link->watch_tags);
+    case BE_PARAMETER_STATUS:
+        return link->tells == LINK_TELLS_ALL ||
+               (link->tells == LINK_TELLS_HIS && !expect_head_is_ours(&link->expect));
     default:
         return link_answers_owner(link, msg, have);
     }
@@ -347,7 +348,7 @@ static bool link_on_reset_reply(
         link_fail_reset(link);
         return false;
     }
-    if (type == BE_PARAMETER_STATUS && !link->hide_parameters)
+    if (type == BE_PARAMETER_STATUS && link->tells != LINK_TELLS_NOTHING)
         link_run_add(run, link, msg, end);
     else if (type != BE_PARAMETER_STATUS && type != BE_ERROR)
         (void)expect_reply(&link->expect, type);
@@ -642,7 +643,7 @@ static const char *link_pass_on(
 
     if (link->phase != LINK_LENT)
         return p;
-    p = expect_pass(&link->expect, p, end, link->watch_tags, &link->be->nrows);
+    p = expect_pass(&link->expect, p, end, link->tells == LINK_TELLS_ALL, &link->be->nrows);
     if (p != from)
         link_run_add(run, link, from, p);
     return p;

@@ -82,7 +82,7 @@ int client_patch_finish(struct client *c)
 {
     if (link_own_failed(c->link) || c->link->tx_status != 'I')
         return -1;
-    c->link->watch_tags = true;
+    c->link->tells = LINK_TELLS_ALL;
     return 0;
 }
 

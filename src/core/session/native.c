@@ -183,7 +183,7 @@ void native_free(struct client *c)
     if (link != NULL) {
         link->owner = c;
         link->ops = &client_link_ops;
-        link->hide_parameters = false;
+        link->tells = LINK_TELLS_HIS;
     }
     native_legs_close(n, true);
     native_prepared_clear(n);

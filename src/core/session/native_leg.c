@@ -79,7 +79,7 @@ static void leg_is_ready(struct native_leg *leg)
 {
     leg->phase = LEG_READY;
     leg->epoch = leg->link->epoch;
-    leg->link->hide_parameters = true;
+    leg->link->tells = LINK_TELLS_NOTHING;
     link_row_update(leg->link, leg->n->c->row_index);
 }
 

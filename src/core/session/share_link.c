@@ -236,7 +236,7 @@ static void say_ready(struct client *c)
     unsigned i;
 
     s->owes_ready = false;
-    c->link->hide_parameters = false;
+    c->link->tells = LINK_TELLS_HIS;
     while (!paramset_is_empty(&s->turn->told) && n < PARAMETERS_MAX &&
            paramset_next(&c->link->reported, &at, &name, &value)) {
         told = paramset_get(&s->turn->told, name);
@@ -307,7 +307,7 @@ static void end_transaction(struct client *c)
     share_put_own_query(c, &run, slice_of_str("ROLLBACK"));
     share_roll_back(c);
     s->phase = SHARE_REPAIRING;
-    c->link->hide_parameters = true; /* what it undoes is told with the end */
+    c->link->tells = LINK_TELLS_NOTHING; /* what it undoes is told with the end */
     feed_flush(c, &run);
 }
 

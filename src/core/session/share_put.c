@@ -99,7 +99,7 @@ HOT void share_expect_end(struct client *c, unsigned op)
 
     if (s->owes_parameters) {
         s->owes_parameters = false;
-        c->link->hide_parameters = true;
+        c->link->tells = LINK_TELLS_NOTHING;
         expect_hold(&c->link->expect);
     }
     link_expect(c->link, op);

@@ -126,7 +126,7 @@ static void tell_default(struct client *c, struct link *link, struct slice name,
     struct buf out = {0};
 
     link->defaults_known = false;
-    if (!expect_head_is_ours(&link->expect) || link->hide_parameters || link->watch_tags ||
+    if (!expect_head_is_ours(&link->expect) || link->tells != LINK_TELLS_HIS ||
         c->phase != CL_ACTIVE || link->pool->cluster_node != c->pool->cluster_node ||
         (c->share->loan.has_put_settings && !is_of_reload(c, name, value)))
         return; /* what we put back is what all have been told */
@@ -140,7 +140,7 @@ void share_on_parameter(void *owner, struct link *link, struct slice name, struc
 
     /* What brings the link up to date is not heard of; what the client does, and what puts that
      * right, would be. */
-    if (link->hide_parameters &&
+    if (link->tells == LINK_TELLS_NOTHING &&
         (c->share->phase == SHARE_REPAIRING || !expect_head_is_ours(&link->expect)))
         share_remember_told(c->share, name, paramset_get(&link->reported, name));
     if (!share_login_is_set(c->share->vars.client, name))
