@@ -472,6 +472,8 @@ void native_copy_feed(struct native *n)
         size_t bytes = message_bytes(p);
 
         if (!message_may_be(bytes) || bytes > NATIVE_IN_MAX) {
+            buf_free(&rows);
+            buf_free(&end);
             client_end_text(n->c, "54000", "a row is too long for native replication");
             return;
         }
