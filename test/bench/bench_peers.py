@@ -32,8 +32,9 @@ class Postgres:
     """The server behind all peers, with its standbys if there are any. The load uses role `bench`
     (trust, loopback); the superuser is reached by its own Unix user only."""
 
-    def __init__(self, scratch, max_connections, scale, nodes=1):
+    def __init__(self, scratch, max_connections, scale, nodes=1, **options):
         self.scratch, self.scale = scratch, scale
+        self.options = options  # of the server, further ones
         self.max_connections = max_connections
         self.bin = postgres_bin()
         # One port, so that PgBouncer can be told several of them: it has a list of hosts, not of ports.
@@ -75,7 +76,7 @@ class Postgres:
             "unix_socket_directories": self._sockets(node), "fsync": "off",
             "synchronous_commit": "off", "full_page_writes": "off", "autovacuum": "off",
             "shared_buffers": "256MB", "max_wal_size": "4GB", "ssl": "off", "jit": "off",
-            "max_connections": self.max_connections, "superuser_reserved_connections": 3,
+            "max_connections": self.max_connections, "superuser_reserved_connections": 3, **self.options,
         }
         argv = [f"{self.bin}/postgres", "-D", self._data(node)]
         for name, value in options.items():
@@ -116,6 +117,10 @@ class Postgres:
         self._psql("CHECKPOINT")
         for node in range(1, len(self.nodes)):
             self._add_standby(node)
+
+    def let_follow(self):
+        """The load's role may follow the changes, as the query cache's invalidator does."""
+        self._psql(f"ALTER ROLE {USER} REPLICATION")
 
     def version(self):
         return "PostgreSQL " + self._psql("SHOW server_version")
