@@ -251,7 +251,8 @@ def test_in_the_midst_of_a_sequence(pg, pool, members, in_transaction):
     other.bye()
 
 
-ASKED = "select pid from pg_locks where relation = 'pg_authid'::regclass and not granted"
+ASKED = """select pid from pg_locks join pg_stat_activity using (pid)
+    where relation = 'pg_authid'::regclass and not granted and query like '%pgpool: of another role%'"""
 
 
 @pytest.fixture
@@ -268,7 +269,7 @@ def held(pg, pool, members):
         assert not states(lock.simple("begin"))
         assert not states(lock.simple("lock table pg_catalog.pg_authid in access exclusive mode"))
         c.send(query(f"select pg_terminate_backend({target.pid})"))
-        waits.wait_for("it is asked", lambda: lock.rows(ASKED), 20)
+        waits.wait_for("it is asked", lambda: lock.rows("select pg_stat_clear_snapshot()") and lock.rows(ASKED), 20)
         return int(lock.value(ASKED))
 
     yield lock, c, target, ask
