@@ -62,6 +62,15 @@ def test_an_error_on_the_main_node_reaches_nobody_else(pair):
         it.equal()
 
 
+def test_a_session_stays_in_session_mode(pair):
+    it = pair()
+    with it.client() as c:
+        assert error_of(c.simple("set pool_mode = 'transaction'")).sqlstate == "0A000"
+        assert c.value("show pool_mode") == "session"
+        one(c, "insert into t (id) values (1)")
+        it.equal()
+
+
 def test_reads_are_spread(pair):
     it = pair()
     ports = set()

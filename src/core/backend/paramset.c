@@ -57,7 +57,7 @@ void paramset_share(struct paramset *ps, struct paramset_store *store)
     struct paramset_block *block;
     uint64_t hash;
 
-    if (own == NULL || own->store != NULL)
+    if (paramset_is_empty(ps) || own->store != NULL)
         return;
     hash = hash_bytes(own->data, own->len, 13);
     block = (struct paramset_block *)hash_table_find(&store->table, hash, block_eq, own);

@@ -46,13 +46,12 @@ static const struct decide_facts *feeder_of(const struct decide *d, int node)
 /* The row about `node`: at the primary, or at the standby that feeds it. */
 static bool find_sender(const struct decide *d, int node, struct decide_sender *out)
 {
-    const struct decide_facts *own = facts_of(d, node);
     const struct decide_facts *feeder;
     const char *name = d->rules.node[node].application_name;
     int i;
 
-    if (name[0] == '\0' && own != NULL)
-        name = own->receiver_name;
+    if (name[0] == '\0' && decide_has_facts(d, node))
+        name = d->node[node].facts.receiver_name;
     if (name[0] == '\0')
         return false;
     feeder = d->view.primary == VIEW_NO_NODE ? NULL : feeder_of(d, d->view.primary);
@@ -68,10 +67,10 @@ static bool find_sender(const struct decide *d, int node, struct decide_sender *
 
 int64_t decide_lag_bytes(const struct decide *d, int node)
 {
-    const struct decide_facts *own = facts_of(d, node);
+    const struct decide_facts *own = &d->node[node].facts;
     const struct decide_facts *primary;
 
-    if (node == d->view.primary || d->view.primary == VIEW_NO_NODE || own == NULL)
+    if (node == d->view.primary || d->view.primary == VIEW_NO_NODE || !decide_has_facts(d, node))
         return 0;
     primary = facts_of(d, d->view.primary);
     if (primary == NULL || primary->replayed_lsn <= own->replayed_lsn)
@@ -83,12 +82,12 @@ int64_t decide_lag_bytes(const struct decide *d, int node)
  * nothing that it could know of, unless it receives nothing any more. */
 int64_t decide_lag_us(const struct decide *d, int node)
 {
-    const struct decide_facts *own = facts_of(d, node);
+    const struct decide_facts *own = &d->node[node].facts;
     struct decide_sender s;
 
     if (d->rules.delay_from_command)
         return node == d->view.primary ? 0 : d->node[node].command_us;
-    if (node == d->view.primary || own == NULL || decide_lag_bytes(d, node) == 0)
+    if (node == d->view.primary || !decide_has_facts(d, node) || decide_lag_bytes(d, node) == 0)
         return 0;
     if (find_sender(d, node, &s) && s.replay_lag_us > 0)
         return s.replay_lag_us;

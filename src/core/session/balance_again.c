@@ -82,22 +82,26 @@ static bool is_lone_sql(struct client *c, struct slice sql)
            (facts->nstmts == 0 || facts->stmts[0].tx.op == SQL_TX_NONE);
 }
 
+bool balance_reads(struct client *c, struct slice sql)
+{
+    struct route_decision d;
+
+    (void)balance_decide(c, sql, &d);
+    return d.class == ROUTE_EITHER && !d.must_ask;
+}
+
 /* It reads, and nothing but that. */
 static bool is_read_sql(struct client *c, struct slice sql)
 {
     const struct sql_facts *facts = balance_facts(c->ss, sql);
     const struct sql_stmt *s = &facts->stmts[0];
-    struct route_decision d;
 
     if (facts->status != SQL_OK || facts->nstmts != 1 || share_text_is_doubtful(c, sql))
         return false;
     if ((s->kind == SQL_SELECT || s->kind == SQL_SHOW) && (s->flags & SQL_F_READ_ONLY) != 0 &&
         s->nfuncs == 0)
         return true;
-    if (c->balance == NULL)
-        return false;
-    (void)balance_decide(c, sql, &d);
-    return d.class == ROUTE_EITHER && !d.must_ask;
+    return c->kind->reads(c, sql);
 }
 
 typedef bool judge_fn(struct client *c, struct slice sql);

@@ -159,7 +159,7 @@ void balance_on_row(struct client *c, struct slice body)
     struct balance *b = c->balance;
     struct slice value[2];
 
-    if (b == NULL || b->asking == ASKING_NONE ||
+    if (b->asking == ASKING_NONE ||
         !balance_row_values(body, value, b->asking == ASKING_REPLAY ? 1 : 2))
         return;
     if (b->asking == ASKING_REPLAY)

@@ -115,37 +115,46 @@ static void explain_what_was_found(struct client *c, struct admin_explain *out)
                                                           : ROUTE_R_LOST);
 }
 
+const struct sql_facts *balance_explain_home(
+    struct client *c, struct slice sql, struct admin_explain *out)
+{
+    bool same_layout;
+
+    out->reason = "load balancing is off, or there is one server only";
+    arena_reset(c->ss->scratch);
+    return sql_cache_get(c->ss->sql_cache, c->ss->scratch, sql, &same_layout);
+}
+
+const struct sql_facts *balance_explain_away(
+    struct client *c, struct slice sql, struct admin_explain *out)
+{
+    struct route_decision d;
+    const struct sql_facts *facts = balance_decide(c, sql, &d);
+    int home = d.node;
+
+    out->node = home;
+    if (share_out_may(c, sql, &d))
+        out->node = d.node;
+    out->class = route_class_text(d.class);
+    out->reason = route_reason_text(out->node == home ? d.reason : ROUTE_R_BALANCED);
+    explain_what_was_found(c, out);
+    explain_present_link(c, &d, out);
+    if (out->node != view_write_node(&c->ss->view))
+        out->role = "standby";
+    balance_undraw(c);
+    balance_wait_settle(c);
+    return facts;
+}
+
 void balance_explain(void *ctx, struct slice sql, struct admin_explain *out)
 {
     struct client *c = ctx;
-    struct sessions *ss = c->ss;
     const struct sql_facts *facts;
-    struct route_decision d;
-    bool same_layout;
-    int home;
 
     out->node = c->pool->cluster_node;
     out->role = "primary";
     out->class = "primary";
-    if (c->balance == NULL) {
-        out->reason = "load balancing is off, or there is one server only";
-        arena_reset(ss->scratch);
-        facts = sql_cache_get(ss->sql_cache, ss->scratch, sql, &same_layout);
-    } else {
-        facts = balance_decide(c, sql, &d);
-        home = d.node;
-        out->node = home;
-        if (share_out_may(c, sql, &d))
-            out->node = d.node;
-        out->class = route_class_text(d.class);
-        out->reason = route_reason_text(out->node == home ? d.reason : ROUTE_R_BALANCED);
-        explain_what_was_found(c, out);
-        explain_present_link(c, &d, out);
-        if (out->node != view_write_node(&ss->view))
-            out->role = "standby";
-        balance_undraw(c);
-        balance_wait_settle(c);
-    }
+    facts = c->kind->explain(c, sql, out);
     add_names(facts, out);
-    out->cache = ss->cache == NULL ? "" : share_cache_explain(c, sql, facts);
+    out->cache = c->ss->cache == NULL ? "" : share_cache_explain(c, sql, facts);
 }

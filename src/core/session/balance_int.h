@@ -70,7 +70,10 @@ static inline void balance_ask_reset(struct balance *b)
 
 /* balance_judge.c: needs no link. Called between login and goodbye; c->pool and c->login must be
  * there at balance_begin, c->link may be NULL at any time. */
-/* Makes the struct when this client's reads can be balanced at all; else c->balance stays NULL. */
+/* c->balance of a client that nothing of leaves where writes go: there is nothing to ask, nothing
+ * is in doubt. Never written. */
+struct balance *balance_none(void);
+/* Makes another when this client's reads can be balanced at all. */
 void balance_begin(struct client *c);
 /* The standby of `link` asks, and nothing known answers it: reads of the session stay at home. SHOW
  * says so, and once an hour for each user the log. */
@@ -124,6 +127,8 @@ static inline size_t balance_notified_bytes(const struct link *link, const char 
 bool balance_again_is_whole(struct client *c, struct slice msgs);
 /* True when they read, and do nothing but that. */
 bool balance_again_is_read(struct client *c, struct slice msgs);
+/* client_kind.reads. */
+bool balance_reads(struct client *c, struct slice sql);
 /* True when all that a link, outside of a transaction, owes for these messages is ReadyForQuery,
  * and that cannot be an error any more: a lone statement of a simple query is committed before its
  * CommandComplete; in the extended protocol that is true of reads alone. */
@@ -142,6 +147,10 @@ bool sessions_all_asked_since(const struct view *v, int64_t since_us);
  * far a standby has replayed; true: the input is to be parked for that. */
 struct admin_explain;
 bool balance_explain_asks(struct client *c, struct slice sql);
+const struct sql_facts *balance_explain_home(
+    struct client *c, struct slice sql, struct admin_explain *out);
+const struct sql_facts *balance_explain_away(
+    struct client *c, struct slice sql, struct admin_explain *out);
 void balance_explain(void *ctx, struct slice sql, struct admin_explain *out);
 
 /* The session has written: its last LSN is not known any more. */
@@ -166,6 +175,8 @@ bool balance_replay_goes_on(struct client *c);
 /* A row of the answer: `value` is the LSN, `segment` the size of a segment, as integers. */
 void balance_on_lsn(struct client *c, struct slice value, struct slice segment);
 void balance_wait_row(struct sessions *ss, int node, struct slice value);
+/* client_kind.chosen: the exchange has its link, or waits for something: then its draw holds. */
+enum feed_step share_chosen(struct client *c, enum feed_step step);
 /* The exchange has its link: the next one has to learn anew. */
 void balance_wait_settle(struct client *c);
 

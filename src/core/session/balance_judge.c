@@ -17,11 +17,11 @@
 
 #include "share_int.h"
 
-static bool judge_is_possible(const struct client *c)
+struct balance *balance_none(void)
 {
-    const struct share *s = c->share;
+    static const struct balance none = {.tx_status = 'I'};
 
-    return s != NULL && c->ss->conf->load_balance_mode && share_login_follows(c);
+    return (struct balance *)(uintptr_t)&none;
 }
 
 static struct slice application_name(const struct client *c)
@@ -57,10 +57,11 @@ void balance_begin(struct client *c)
     struct balance *b;
     struct slice app;
 
-    if (!judge_is_possible(c))
+    if (!c->ss->conf->load_balance_mode || !share_login_follows(c))
         return;
     b = mem_alloc_zero(sizeof *b);
     c->balance = b;
+    c->kind = &c->ss->kinds->balanced;
     b->tx_status = 'I';
     b->choice = (uint32_t)(session_next_choice(c->ss->shared) >> 32);
     app = application_name(c);
@@ -74,9 +75,10 @@ void balance_free(struct client *c)
 {
     struct balance *b = c->balance;
 
-    if (b == NULL)
+    if (b == balance_none())
         return;
-    c->balance = NULL;
+    c->balance = balance_none();
+    c->kind = &c->ss->kinds->sharing;
     balance_drop_doubts(b);
     route_trace_free(&b->rs.trace);
     balance_questions_free(&b->questions);

@@ -178,3 +178,11 @@ void balance_wait_settle(struct client *c)
     b->is_waiting = false;
     b->keeps_random = false;
 }
+
+HOT enum feed_step share_chosen(struct client *c, enum feed_step step)
+{
+    c->balance->keeps_random = step == FEED_PARK;
+    if (step == FEED_PASS)
+        balance_wait_settle(c);
+    return step;
+}

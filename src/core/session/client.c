@@ -294,6 +294,7 @@ struct client *client_new(struct sessions *ss, int fd, bool is_unix)
     c->phase = CL_STARTUP;
     c->is_unix = is_unix;
     c->kind = &ss->kinds->relayed; /* until more is known */
+    c->balance = balance_none();
     c->ss = ss;
     list_push_back(&ss->clients, &c->node);
     ss->nclients++;

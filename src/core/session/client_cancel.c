@@ -133,7 +133,7 @@ static bool cancel_question(struct client *c, int fd)
 
     if (link == NULL || !c->is_parked || !expect_exchange_is_ours(&link->expect) ||
         !(c->share->phase == SHARE_LOOKING || c->share->phase == SHARE_JUDGING ||
-            (c->balance != NULL && c->balance->asking != ASKING_NONE)))
+            c->balance->asking != ASKING_NONE))
         return false;
     link->cancel_due = true;
     link_cancel(link, fd);

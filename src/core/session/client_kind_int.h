@@ -11,8 +11,14 @@
 #include "base/buf.h"
 #include "base/slice.h"
 
+struct admin_explain;
 struct client;
+struct err;
 struct link;
+struct prep;
+struct share_turn;
+struct sql_facts;
+struct sql_tx;
 
 /* What one message asks for. */
 enum feed_step {
@@ -44,6 +50,20 @@ enum client_pace {
     PACE_RUNS
 };
 
+/* What the router may have to know of, beside statements and their transactions. */
+enum route_event {
+    ROUTED_UNREAD,   /* a query was sent that nobody has looked into */
+    ROUTED_UNKNOWN,  /* ... or what it does to the schema is not known */
+    ROUTED_CALL,     /* a function call was sent */
+    ROUTED_SETTLED,  /* the exchange is over */
+    ROUTED_REFUSED,  /* it is not made: it was in the way of a question, or waited for a link */
+    ROUTED_CANCELED, /* ... and its client said so */
+    ROUTED_DISCARD,  /* DISCARD ALL was done */
+    ROUTED_COMMIT,   /* the transaction has ended without its link */
+    ROUTED_ROLLBACK,
+    ROUTED_VIRTUAL_END /* ... of which no server knew */
+};
+
 /* None of these ends the client but those that say so. */
 struct client_kind {
     /* Bytes in its session. May end it. */
@@ -62,28 +82,67 @@ struct client_kind {
     void (*drop_link)(struct client *c, bool boundary);
     /* An answer of ours comes in front of what its exchange might be sent again for. */
     void (*stop_keeping)(struct client *c);
-    /* The login has its link: may the welcome be said? It was said: may end it. */
+    /* The login has its link: may the welcome be said? It is in its session, all is known of its
+     * login. The welcome was said: may end it. */
     bool (*granted)(struct client *c);
+    void (*entered)(struct client *c);
     void (*welcomed)(struct client *c);
     /* Its session is data from now on, made of start-up parameters. False: they cannot be SET. */
     bool (*follow)(struct client *c);
     int (*pool_mode)(const struct client *c); /* enum conf_pool_mode */
+    /* To another one, outside of transactions. 0, or -1 and *err. */
+    int (*change_mode)(struct client *c, int wanted, struct err *err);
+    /* An idle one: may it go to another worker? */
+    bool (*can_travel)(const struct client *c);
     /* As the client knows it. */
     char (*tx_status)(const struct client *c);
     /* What it has SET; p == NULL: nothing that we know of. */
     struct slice (*setting)(const struct client *c, const char *name);
     /* An order about a client by its number is not its server's alone to carry out. */
     bool (*orders)(struct client *c);
+    /* What it has while something of its own is under way, or may be; NULL: nothing. */
+    struct share_turn *(*turn)(const struct client *c);
     /* The link that stays its between exchanges, while it has no other; or NULL. */
     struct link *(*kept)(const struct client *c);
     /* The row of its link tells what it runs, as nobody else has that link. */
     bool (*tells_by_link)(const struct client *c);
+
+    /* Where statements go: at home alone, or (balanced) where reads may. */
+    /* The node for a plain statement of an idle client (`prep`; NULL: `sql`), and again.is_read.
+     * False: it is to be looked at further. */
+    bool (*place)(struct client *c, struct prep *prep, struct slice sql,
+        const struct sql_facts *facts, int *node);
+    /* One in a transaction may go as it is: see share_quick_goes_on. */
+    bool (*goes_on)(struct client *c, struct slice sql);
+    /* *node is home: another one for a query that is known, or for a sequence, of which *kept may
+     * be sent again. FEED_PASS: it stands. */
+    enum feed_step (*choose)(
+        struct client *c, struct slice sql, const struct sql_facts **facts, int *node);
+    enum feed_step (*choose_batch)(
+        struct client *c, const char *p, const char *end, int *node, struct slice *kept);
+    /* The choice was made with this step, which is returned. */
+    enum feed_step (*chosen)(struct client *c, enum feed_step step);
+    /* Its transaction lives on a standby, which has not what `sql` reads: see share_home_lacks. */
+    bool (*lacks)(struct client *c, struct slice sql);
+    /* It is known to read, and to do nothing but that. */
+    bool (*reads)(struct client *c, struct slice sql);
+    /* May the query cache ask the primary now, without a line or a new link? */
+    bool (*may_ask)(struct client *c);
+    /* A transaction has begun; a statement is sent to where writes go; anything else. */
+    void (*begun)(struct client *c, const struct sql_tx *tx);
+    void (*sent)(struct client *c, struct slice sql);
+    void (*routed)(struct client *c, enum route_event event);
+    /* PGPOOL EXPLAIN: see balance_explain_asks; fills `out` and returns the facts. */
+    bool (*explain_asks)(struct client *c, struct slice sql);
+    const struct sql_facts *(*explain)(
+        struct client *c, struct slice sql, struct admin_explain *out);
 };
 
 /* Of a worker. Tables: client_kinds.c. */
 struct client_kinds {
     struct client_kind relayed;
     struct client_kind sharing;
+    struct client_kind balanced; /* sharing, and its reads may leave where writes go */
     struct client_kind native;
     struct client_kind console;
 };

@@ -7,6 +7,7 @@
 #include "config/conf.h"
 
 #include "client_events_int.h"
+#include "client_travel_int.h"
 #include "console_int.h"
 #include "native_int.h"
 #include "share_cache_int.h"
@@ -23,6 +24,12 @@ static bool yes(struct client *c)
 }
 
 static bool no(struct client *c)
+{
+    (void)c;
+    return false;
+}
+
+HOT static bool never(const struct client *c)
 {
     (void)c;
     return false;
@@ -82,6 +89,12 @@ static struct slice relayed_setting(const struct client *c, const char *name)
     (void)c;
     (void)name;
     return slice_of(NULL, 0);
+}
+
+static struct share_turn *relayed_turn(const struct client *c)
+{
+    (void)c;
+    return NULL;
 }
 
 static struct link *relayed_kept(const struct client *c)
@@ -164,15 +177,68 @@ static struct slice sharing_setting(const struct client *c, const char *name)
     return varset_get(c->share->vars.client, slice_of_str(name));
 }
 
+HOT static struct share_turn *sharing_turn(const struct client *c)
+{
+    return c->share->turn;
+}
+
 static struct link *sharing_kept(const struct client *c)
 {
     return c->share->kept;
 }
 
-HOT static bool sharing_tells_by_link(const struct client *c)
+/* ---- ... all of whose statements go to one node ---- */
+
+static bool no_text(struct client *c, struct slice sql)
 {
     (void)c;
+    (void)sql;
     return false;
+}
+
+static enum feed_step home_choose(
+    struct client *c, struct slice sql, const struct sql_facts **facts, int *node)
+{
+    (void)c;
+    (void)sql;
+    (void)facts;
+    (void)node;
+    return FEED_PASS;
+}
+
+static enum feed_step home_choose_batch(
+    struct client *c, const char *p, const char *end, int *node, struct slice *kept)
+{
+    (void)c;
+    (void)p;
+    (void)end;
+    (void)node;
+    (void)kept;
+    return FEED_PASS;
+}
+
+HOT static enum feed_step home_chosen(struct client *c, enum feed_step step)
+{
+    (void)c;
+    return step;
+}
+
+static void home_begun(struct client *c, const struct sql_tx *tx)
+{
+    (void)c;
+    (void)tx;
+}
+
+HOT static void home_sent(struct client *c, struct slice sql)
+{
+    (void)c;
+    (void)sql;
+}
+
+HOT static void home_routed(struct client *c, enum route_event event)
+{
+    (void)c;
+    (void)event;
 }
 
 /* ---- writing to all nodes: beside what is done on its own link, which is like a relayed one ----
@@ -184,6 +250,15 @@ static void native_drop_link(struct client *c, bool boundary)
     c->kind->drop_link(c, boundary);
 }
 
+static int native_change_mode(struct client *c, int wanted, struct err *err)
+{
+    (void)c;
+    (void)wanted;
+    err_set(err, "0A000", "pool_mode cannot be changed where writes go to all nodes");
+    err_hint(err, "Native replication has sessions of session mode alone.");
+    return -1;
+}
+
 /* ---- in the virtual database ---- */
 
 static char console_tx_status(const struct client *c)
@@ -193,32 +268,38 @@ static char console_tx_status(const struct client *c)
 
 #define LIKE_RELAYED                                                                               \
     .fed = nothing, .message = client_message, .wants_whole = relayed_wants_whole,                 \
-    .pace = relayed_pace, .stop_keeping = nothing, .granted = yes, .welcomed = nothing,            \
-    .follow = share_login_follow, .pool_mode = relayed_pool_mode, .setting = relayed_setting,      \
-    .orders = no, .kept = relayed_kept, .tells_by_link = relayed_tells_by_link
+    .pace = relayed_pace, .stop_keeping = nothing, .granted = yes,                                 \
+    .entered = native_session_begin, .welcomed = nothing, .follow = share_login_follow,            \
+    .pool_mode = relayed_pool_mode, .setting = relayed_setting, .orders = no,                      \
+    .turn = relayed_turn, .kept = relayed_kept, .can_travel = never,                               \
+    .tells_by_link = relayed_tells_by_link, .explain_asks = no_text,                               \
+    .explain = balance_explain_home
+
+#define SHARING                                                                                    \
+    .feed = client_feed_messages, .fed = sharing_fed, .message = sharing_message,                  \
+    .wants_whole = sharing_wants_whole, .pace = sharing_pace, .cancel = client_cancel_sharing,     \
+    .drop_link = sharing_drop_link, .stop_keeping = sharing_stop_keeping,                          \
+    .granted = share_login_granted, .entered = balance_begin, .welcomed = share_login_done,        \
+    .follow = yes, .pool_mode = sharing_pool_mode, .tx_status = share_tx_status,                   \
+    .setting = sharing_setting, .orders = yes, .turn = sharing_turn, .kept = sharing_kept,         \
+    .change_mode = share_mode_change, .can_travel = share_can_travel, .tells_by_link = never
 
 const struct client_kinds client_kinds = {
     .relayed = {LIKE_RELAYED, .feed = client_feed_relayed, .cancel = relayed_cancel,
-        .drop_link = relayed_drop_link, .tx_status = relayed_tx_status},
+        .drop_link = relayed_drop_link, .change_mode = share_mode_leave,
+        .tx_status = relayed_tx_status},
     .native = {LIKE_RELAYED, .feed = native_feed, .cancel = native_cancel,
-        .drop_link = native_drop_link, .tx_status = relayed_tx_status},
+        .drop_link = native_drop_link, .change_mode = native_change_mode,
+        .tx_status = relayed_tx_status},
     .console = {LIKE_RELAYED, .feed = console_feed, .cancel = relayed_cancel,
         .drop_link = relayed_drop_link, .tx_status = console_tx_status},
-    .sharing = {.feed = client_feed_messages,
-        .fed = sharing_fed,
-        .message = sharing_message,
-        .wants_whole = sharing_wants_whole,
-        .pace = sharing_pace,
-        .cancel = client_cancel_sharing,
-        .drop_link = sharing_drop_link,
-        .stop_keeping = sharing_stop_keeping,
-        .granted = share_login_granted,
-        .welcomed = share_login_done,
-        .follow = yes,
-        .pool_mode = sharing_pool_mode,
-        .tx_status = share_tx_status,
-        .setting = sharing_setting,
-        .orders = yes,
-        .kept = sharing_kept,
-        .tells_by_link = sharing_tells_by_link},
+    .sharing = {SHARING, .place = share_quick_place_home, .goes_on = share_quick_goes_on,
+        .choose = home_choose, .choose_batch = home_choose_batch, .chosen = home_chosen,
+        .lacks = no_text, .reads = no_text, .may_ask = yes, .begun = home_begun, .sent = home_sent,
+        .routed = home_routed, .explain_asks = no_text, .explain = balance_explain_home},
+    .balanced = {SHARING, .place = share_quick_place, .goes_on = no_text, .choose = share_choose,
+        .choose_batch = share_choose_batch, .chosen = share_chosen, .lacks = share_home_lacks,
+        .reads = balance_reads, .may_ask = share_cache_has_link, .begun = share_out_begun,
+        .sent = share_route_note, .routed = share_routed, .explain_asks = balance_explain_asks,
+        .explain = balance_explain_away},
 };

@@ -173,8 +173,8 @@ static bool local_must_ask(struct client *c, struct slice sql)
 {
     struct admin_cmd cmd;
 
-    return c->balance != NULL && admin_recognise(sql, &cmd) && cmd.kind == ADMIN_KIND_EXPLAIN &&
-           balance_explain_asks(c, cmd.value);
+    return admin_recognise(sql, &cmd) && cmd.kind == ADMIN_KIND_EXPLAIN &&
+           c->kind->explain_asks(c, cmd.value);
 }
 
 /* A client that has this number; not one of a server where the session's means another. */

@@ -277,8 +277,7 @@ void client_do_welcome(struct client *c)
         return;
     }
     client_stats_on_login(c);
-    balance_begin(c);
-    native_session_begin(c);
+    c->kind->entered(c);
     client_row_login(c);
     wire_put_key_data(&out, c->row == NULL ? 0 : c->row->told_pid,
         c->row == NULL ? slice_of("\0\0\0\0", 4)

@@ -92,7 +92,7 @@ bool client_can_travel(struct client *c)
 {
     const struct sessions *ss = c->ss;
 
-    return is_idle(c) && share_can_travel(c) && may_go(c) &&
+    return is_idle(c) && c->kind->can_travel(c) && may_go(c) &&
            (ss->conf->pool_test_rotate ||
                backend_wall_us(&c->ss->be) - c->row->connected_us > TRAVEL_AGE_US);
 }
@@ -108,10 +108,9 @@ bool balance_can_travel(const struct client *c)
 {
     const struct balance *b = c->balance;
 
-    return b == NULL ||
-           (b->questions == NULL && b->doubts == NULL && b->mark == NULL && b->rs.trace == NULL &&
-               b->asking == ASKING_NONE && !b->is_waiting &&
-               (c->share->tx == SHARE_TX_VIRTUAL || (!b->rs.in_tx && b->tx_status == 'I')));
+    return b->questions == NULL && b->doubts == NULL && b->mark == NULL && b->rs.trace == NULL &&
+           b->asking == ASKING_NONE && !b->is_waiting &&
+           (c->share->tx == SHARE_TX_VIRTUAL || (!b->rs.in_tx && b->tx_status == 'I'));
 }
 
 /* ---- there ---- */
@@ -120,8 +119,8 @@ void balance_pack(const struct client *c, struct buf *out)
 {
     const struct balance *b = c->balance;
 
-    travel_put(out, b, b == NULL ? 0 : sizeof *b);
-    if (b != NULL)
+    travel_put(out, b, b == balance_none() ? 0 : sizeof *b);
+    if (b != balance_none())
         travel_put(out, b->application_name,
             b->application_name == NULL ? 0 : strlen(b->application_name));
 }
@@ -274,6 +273,7 @@ bool balance_unpack(struct client *c, struct travel_bag *bag)
     if (bag->bad || bytes.n != sizeof *b)
         return false;
     b = c->balance = mem_alloc_zero(sizeof *b);
+    c->kind = &c->ss->kinds->balanced;
     memcpy(b, bytes.p, sizeof *b);
     b->application_name = name.n == 0 ? NULL : mem_strndup(name.p, name.n);
     return true;
@@ -340,7 +340,7 @@ static void go_on(
     buf_put(&c->carry, sent.p, sent.n);
     c->is_parked = true;
     client_unpark(c);
-    if (c->share != NULL && c->share->turn != NULL)
+    if (c->kind->turn(c) != NULL)
         c->share->turn->stands_since_us = 0; /* it had no need of it */
 }
 

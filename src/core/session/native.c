@@ -103,8 +103,8 @@ static bool is_native(const struct client *c)
 {
     enum conf_clustering_mode mode = c->ss->conf->backend_clustering_mode;
 
-    return mode == CONF_CLUSTER_NATIVE && c->kind->pool_mode(c) == CONF_POOL_SESSION &&
-           c->link != NULL && !c->link->is_private && c->pool->cluster_node < POOLS_FIRST_TARGET;
+    return mode == CONF_CLUSTER_NATIVE && c->link != NULL && !c->link->is_private &&
+           c->pool->cluster_node < POOLS_FIRST_TARGET;
 }
 
 static void choose_reader(struct native *n)

@@ -106,7 +106,7 @@ struct client {
     struct timer timer;
     struct link *link;       /* the client's own, or the one that it has borrowed */
     struct link *target;     /* where the present exchange goes: `link`, as soon as it is let in */
-    struct balance *balance; /* NULL: nothing leaves where writes go */
+    struct balance *balance; /* never NULL: see balance_none */
     struct client_named *named; /* statements of a session that is relayed; NULL mostly */
     struct client_rare *rare;   /* NULL mostly */
     struct share *share; /* its session as settings and statements; NULL: its link has all that */

@@ -250,29 +250,14 @@ WARM static void follow_route(struct client *c, const struct sql_facts *facts,
     balance_note_write(c, d);
 }
 
-/* The node for a simple query. */
-WARM static enum feed_step choose(
+WARM enum feed_step share_choose(
     struct client *c, struct slice sql, const struct sql_facts **facts, int *node)
 {
     struct share *s = c->share;
     struct route_decision d;
-    enum feed_step step;
+    enum feed_step step = route_one(c, sql, &d, facts);
     bool is_out;
 
-    *node = home_node(c);
-    begin_choice(s);
-    if (share_home_is_standby(c)) {
-        choose_read(c, share_write_node(c), true, node);
-        s->again.may_retry = false; /* at home it can only fail */
-        return FEED_PASS;
-    }
-    s->again.may_replan =
-        !share_tx_is_lost(s) && *facts != NULL && share_names_executes(c, *facts) != NULL;
-    s->again.may_retry = *facts != NULL && is_plain_read(*facts) && !share_out_is_possible(c) &&
-                         !share_tx_is_lost(s);
-    if (c->balance == NULL || *facts == NULL || share_tx_is_lost(s))
-        return FEED_PASS;
-    step = route_one(c, sql, &d, facts);
     if (step != FEED_PASS)
         return step;
     is_out = share_out_may(c, sql, &d);
@@ -287,6 +272,26 @@ WARM static enum feed_step choose(
     balance_ask_reset(c->balance);
     follow_route(c, *facts, &d, is_out, node);
     return FEED_PASS;
+}
+
+/* The node for a simple query. */
+WARM static enum feed_step choose(
+    struct client *c, struct slice sql, const struct sql_facts **facts, int *node)
+{
+    struct share *s = c->share;
+    bool is_lost = share_tx_is_lost(s);
+
+    *node = home_node(c);
+    begin_choice(s);
+    if (share_home_is_standby(c)) {
+        choose_read(c, share_write_node(c), true, node);
+        s->again.may_retry = false; /* at home it can only fail */
+        return FEED_PASS;
+    }
+    s->again.may_replan = !is_lost && *facts != NULL && share_names_executes(c, *facts) != NULL;
+    s->again.may_retry =
+        *facts != NULL && is_plain_read(*facts) && !share_out_is_possible(c) && !is_lost;
+    return *facts == NULL || is_lost ? FEED_PASS : c->kind->choose(c, sql, facts, node);
 }
 
 void share_stop_keeping(struct client *c)
@@ -324,16 +329,6 @@ static enum feed_step on_present_link(struct client *c, bool is_alone)
     }
     share_stop_keeping(c);
     return FEED_PASS;
-}
-
-HOT enum feed_step share_chosen(struct client *c, enum feed_step step)
-{
-    if (c->balance != NULL) {
-        c->balance->keeps_random = step == FEED_PARK;
-        if (step == FEED_PASS)
-            balance_wait_settle(c);
-    }
-    return step;
 }
 
 HOT enum feed_step share_get_link(struct client *c, struct feed_run *run, int node)
@@ -455,10 +450,9 @@ static bool leaves_home(struct client *c, struct slice sql, const struct sql_fac
 
     if (share_home_may_leave(c))
         return true;
-    if (c->balance == NULL || c->share->phase != SHARE_ATTACHED ||
-        c->link->pool->cluster_node == c->pool->cluster_node)
+    if (c->share->phase != SHARE_ATTACHED || c->link->pool->cluster_node == c->pool->cluster_node)
         return false;
-    lacks = share_home_lacks(c, sql);
+    lacks = c->kind->lacks(c, sql);
     *facts = balance_facts(c->ss, sql);
     return lacks;
 }
@@ -504,7 +498,7 @@ WARM enum feed_step share_begin_query(struct client *c, struct feed_run *run, st
                 step = share_get_link(c, run, node);
             if (would_queue(c, step))
                 return share_begin_query(c, run, sql, msg, facts, is_alone);
-            if (share_chosen(c, step) != FEED_PASS)
+            if (c->kind->chosen(c, step) != FEED_PASS)
                 return step;
             share_keep(c, whole_or_none(msg));
             if (*facts != NULL && begins_transaction(*facts))
@@ -512,7 +506,7 @@ WARM enum feed_step share_begin_query(struct client *c, struct feed_run *run, st
             return FEED_PASS;
         }
     }
-    return share_chosen(c, go_on_with_query(c, run, msg, *facts, is_alone));
+    return c->kind->chosen(c, go_on_with_query(c, run, msg, *facts, is_alone));
 }
 
 /* What a look ahead over a sequence found. */
@@ -653,31 +647,13 @@ static enum feed_step look_ahead(
     return FEED_PASS;
 }
 
-/* The node for a sequence, and what may be done when it fails. */
-static enum feed_step choose_for_batch(
+enum feed_step share_choose_batch(
     struct client *c, const char *p, const char *end, int *node, struct slice *kept)
 {
     struct share *s = c->share;
     struct batch_look look = {.node = VIEW_NO_NODE};
-    const char *sync = end;
-    bool is_closed = false;
-    enum feed_step step;
+    enum feed_step step = look_ahead(c, p, end, &look);
 
-    *node = home_node(c);
-    begin_choice(s);
-    if (share_home_is_standby(c)) {
-        choose_read(c, share_write_node(c), true, node);
-        s->again.may_retry = false;
-        *kept = batch_to_sync(p, end, SHARE_RETRY_MAX);
-        return FEED_PASS;
-    }
-    s->again.may_retry = false;
-    s->again.may_replan = !share_tx_is_lost(s) && share_names_may_replan(c, p, &sync, &is_closed);
-    if (is_closed)
-        *kept = slice_of(p, (size_t)(sync - p));
-    if (c->balance == NULL || share_tx_is_lost(s))
-        return FEED_PASS;
-    step = look_ahead(c, p, end, &look);
     if (step != FEED_PASS)
         return step;
     balance_ask_reset(c->balance);
@@ -693,6 +669,29 @@ static enum feed_step choose_for_batch(
     choose_read(c, look.node, look.is_out, node);
     *kept = slice_of(p, (size_t)((look.is_cut ? end : look.end) - p));
     return FEED_PASS;
+}
+
+/* The node for a sequence, and what may be done when it fails. */
+static enum feed_step choose_for_batch(
+    struct client *c, const char *p, const char *end, int *node, struct slice *kept)
+{
+    struct share *s = c->share;
+    const char *sync = end;
+    bool is_closed = false;
+
+    *node = home_node(c);
+    begin_choice(s);
+    if (share_home_is_standby(c)) {
+        choose_read(c, share_write_node(c), true, node);
+        s->again.may_retry = false;
+        *kept = batch_to_sync(p, end, SHARE_RETRY_MAX);
+        return FEED_PASS;
+    }
+    s->again.may_retry = false;
+    s->again.may_replan = !share_tx_is_lost(s) && share_names_may_replan(c, p, &sync, &is_closed);
+    if (is_closed)
+        *kept = slice_of(p, (size_t)(sync - p));
+    return share_tx_is_lost(s) ? FEED_PASS : c->kind->choose_batch(c, p, end, node, kept);
 }
 
 /* The unnamed portal that the client has in mind was another link's, and is gone: the home must not
@@ -721,7 +720,7 @@ static enum feed_step go_on_with_batch(
         step = share_make_ready(c, run);
     if (step == FEED_PASS && !is_fresh && share_columns_ask_first(c, run))
         step = FEED_PARK;
-    if (share_chosen(c, step) == FEED_PASS && is_fresh) {
+    if (c->kind->chosen(c, step) == FEED_PASS && is_fresh) {
         share_keep(c, slice_of(p, c->share->turn->kept_len));
     } else if (step == FEED_PASS && may_replan_tied(c)) {
         c->share->again.may_replan = share_names_may_replan(c, p, &sync, &is_closed);
@@ -770,7 +769,7 @@ static enum feed_step begin_batch(
             step = share_get_link(c, run, node);
         if (would_queue(c, step))
             return begin_batch(c, run, p, end);
-        if (share_chosen(c, step) == FEED_PASS)
+        if (c->kind->chosen(c, step) == FEED_PASS)
             share_keep(c, kept);
     } else {
         step = go_on_with_batch(c, run, p, end);

@@ -142,7 +142,7 @@ static void keep_question(struct client *c, struct share_cache *sc)
 
 /* What may go to a standby waits for nobody's link of the primary: there is a free one, however
  * long it has been so, or none at all, as all reads go to standbys, and one is opened. */
-static bool has_link_to_ask(struct client *c)
+bool share_cache_has_link(struct client *c)
 {
     const struct pool *pool = c->pool;
     bool is_nobody_before = list_is_empty(&pool->waiting) && !sessions_must_hold_writes(c->ss);
@@ -171,7 +171,7 @@ enum feed_step share_cache_ask(struct client *c)
     node = share_write_node(c);
     if (node == VIEW_NO_NODE || share_is_avoided(c, node))
         return FEED_AGAIN;
-    if (c->balance != NULL && !has_link_to_ask(c))
+    if (!c->kind->may_ask(c))
         return FEED_AGAIN;
     s->turn->is_asker = true;
     step = share_attach(c, node);

@@ -45,7 +45,7 @@ static void on_got(void *ctx, enum cache_far_found found, struct slice result, u
     }
     share_stop_waiting(c);
     client_unpark(c);
-    sc = c->phase != CL_ACTIVE || !share_has_turn(c) ? NULL : c->share->turn->cache;
+    sc = c->phase != CL_ACTIVE || c->kind->turn(c) == NULL ? NULL : c->share->turn->cache;
     if (sc != NULL && sc->far != NULL && sc->far->call == NULL && sc->far->found == CACHE_FAR_HIT)
         share_cache_far_forget(sc);
 }

@@ -181,6 +181,8 @@ const struct qcache_judgement *share_cache_judged_now(
     struct client *c, const struct sql_facts *facts, struct slice sql);
 /* Asks for it, when that can be done now. FEED_AGAIN: it cannot be. */
 enum feed_step share_cache_ask(struct client *c);
+/* client_kind.may_ask. */
+bool share_cache_has_link(struct client *c);
 /* Its link is lost: true when it was under way. */
 bool share_cache_ask_lost(struct client *c);
 /* It is asked when the transaction is over. */
@@ -293,7 +295,9 @@ void share_cache_fill_end(struct client *c);
 void share_cache_fed(struct client *c);
 static inline void share_cache_after_feed(struct client *c)
 {
-    if (share_has_turn(c) && c->share->turn->cache != NULL)
+    const struct share_turn *t = c->kind->turn(c);
+
+    if (t != NULL && t->cache != NULL)
         share_cache_fed(c);
 }
 

@@ -165,8 +165,9 @@ static void note_watch(struct share_cache_out *o, uint64_t watch)
 
 static void tell(struct share_cache_out *o)
 {
-    struct share_cache *sc =
-        o->client == NULL || !share_has_turn(o->client) ? NULL : o->client->share->turn->cache;
+    struct share_cache *sc = o->client == NULL || o->client->kind->turn(o->client) == NULL
+                                 ? NULL
+                                 : o->client->share->turn->cache;
     struct cache_key key = cache_key_of(slice_of_str(NO_KEY));
     struct cache_far_deps deps = {.ncells = 1};
     bool all = o->all_due;

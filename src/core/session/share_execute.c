@@ -76,7 +76,7 @@ void share_portal_bound(
     if (c->ss->stmts != NULL && !client_stmts_is_known(c, p->counted))
         p->counted = client_stmts_bound(c, prep_sql(p));
     client_orders_on_statement(c, prep_sql(p));
-    share_route_note(c, prep_sql(p));
+    c->kind->sent(c, prep_sql(p));
     if (p->has_effects)
         share_types_note(c, balance_facts(c->ss, prep_sql(p)));
     if (p->may_commit)

@@ -13,7 +13,7 @@ bool share_is_tied(const struct client *c)
 {
     const struct share *s = c->share;
 
-    return s->pins != 0 || (share_keeps(s) && c->balance != NULL && c->balance->rs.state_unknown);
+    return s->pins != 0 || (share_keeps(s) && c->balance->rs.state_unknown);
 }
 
 char share_tx_status(const struct client *c)

@@ -239,12 +239,7 @@ static enum feed_step unread_query(
         share_note_unread(c);
     if (c->ss->cache != NULL)
         share_cache_unread_sent(c);
-    if (c->balance != NULL) {
-        c->balance->rs.wrote_in_session = true;
-        c->balance->rs.wrote_in_tx = true; /* forgotten at once outside of a transaction */
-        route_trace_note_unnamed(&c->balance->rs.trace);
-        balance_note_lsn_due(c);
-    }
+    c->kind->routed(c, ROUTED_UNREAD);
     watch_transaction(c, NULL);
     note_query(c, sql, (uint32_t)kind, client_log_statements(c));
     return FEED_PASS;
@@ -290,7 +285,7 @@ WARM APART static enum feed_step share_query_closely(struct client *c, struct fe
     if (!is_plain)
         share_types_note(c, facts);
     share_note(c, sql, facts);
-    share_route_note(c, sql);
+    c->kind->sent(c, sql);
     watch_transaction(c, facts);
     note_query(c, sql, traits, client_log_statements(c));
     return FEED_PASS;
@@ -334,7 +329,7 @@ HOT static enum feed_step share_query(
         }
         if (step != FEED_AGAIN)
             return step;
-    } else if (is_plain && share_quick_goes_on(c, sql)) {
+    } else if (is_plain && c->kind->goes_on(c, sql)) {
         note_query(c, sql, traits, client_log_statements(c));
         c->share->turn->is_quick = true;
         return FEED_PASS;
@@ -674,8 +669,7 @@ static enum feed_step share_function_call(struct client *c, struct feed_run *run
     if (c->ss->cache != NULL)
         share_cache_unread_sent(c);
     c->share->is_counted = false;
-    if (c->balance != NULL)
-        balance_note_lsn_due(c);
+    c->kind->routed(c, ROUTED_CALL);
     share_expect_end(c, OP_FUNCTION_CALL);
     client_note_statement(c, slice_of_str("<function call>"));
     return FEED_PASS;

@@ -197,15 +197,14 @@ static struct share_greeting *find_others(struct client *c, bool is_old)
 
 const struct share_greeting *share_greeting_find(struct client *c, bool is_old)
 {
-    struct share_greeting *own = find_own(c);
+    struct share_greeting *g = find_own(c);
+    bool was_said = g != NULL && !g->is_made_up;
     struct share_greeting *other;
 
-    if (own != NULL && own->is_made_up)
-        own = NULL;
-    if (own != NULL && is_fresh(c, own->seen_us))
-        return own;
+    if (was_said && is_fresh(c, g->seen_us))
+        return g;
     other = find_others(c, is_old);
-    return other != NULL || !is_old ? other : own;
+    return other != NULL || !is_old || !was_said ? other : g;
 }
 
 const struct paramset *share_greeting_parameters(const struct client *c)

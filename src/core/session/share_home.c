@@ -41,10 +41,10 @@ static bool can_be_aside(const struct client *c)
 {
     const struct share *s = c->share;
 
-    return c->balance != NULL && s->phase == SHARE_ATTACHED && s->turn->home == NULL &&
-           !s->turn->keeps_home && c->link->tx_status == 'T' && !s->loan.is_fresh && s->pins == 0 &&
-           !share_tx_is_lost(s) && !s->owes_ready && !c->link->expect.skipping &&
-           expect_is_quiet(&c->link->expect) && c->link->body_left == 0;
+    return s->phase == SHARE_ATTACHED && s->turn->home == NULL && !s->turn->keeps_home &&
+           c->link->tx_status == 'T' && !s->loan.is_fresh && s->pins == 0 && !share_tx_is_lost(s) &&
+           !s->owes_ready && !c->link->expect.skipping && expect_is_quiet(&c->link->expect) &&
+           c->link->body_left == 0;
 }
 
 WARM bool share_home_may_leave(const struct client *c)

@@ -280,11 +280,6 @@ static inline void share_tx_tell(struct share *s)
 void share_free(struct client *c);
 /* Makes c->share->turn unless it is there. */
 void share_turn_begin(struct client *c);
-/* True when it was made: something of the client's is under way, or may be. */
-static inline bool share_has_turn(const struct client *c)
-{
-    return c->share != NULL && c->share->turn != NULL;
-}
 /* Frees it if the client is idle; c->share may be NULL. The last thing that a callback does. */
 void share_turn_end(struct client *c);
 /* Frees what is kept for the next client that needs it. */
@@ -418,6 +413,8 @@ void share_virtual_begin_again(struct client *c, struct slice sql, bool has_port
 void share_virtual_put(struct client *c, struct feed_run *run);
 
 /* share_out.c: reads of a transaction of which no server knows yet run elsewhere, by themselves */
+/* client_kind.begun. */
+void share_out_begun(struct client *c, const struct sql_tx *tx);
 /* BEGIN was answered, or is sent alone. */
 void share_out_begin(struct client *c, const struct sql_tx *tx);
 /* True when the read may leave: d->node is then where to. */
@@ -468,8 +465,11 @@ enum feed_step share_begin_batch(
 int share_write_node(struct client *c);
 /* A link of that node, brought up to date; or none yet. */
 enum feed_step share_get_link(struct client *c, struct feed_run *run, int node);
-/* The exchange has its link, or waits for something: then its draw holds. Returns `step`. */
-enum feed_step share_chosen(struct client *c, enum feed_step step);
+/* client_kind.choose and .choose_batch. */
+enum feed_step share_choose(
+    struct client *c, struct slice sql, const struct sql_facts **facts, int *node);
+enum feed_step share_choose_batch(
+    struct client *c, const char *p, const char *end, int *node, struct slice *kept);
 /* The messages of the exchange are kept as long as it may be sent again. */
 void share_keep(struct client *c, struct slice msgs);
 /* PGPOOL EXPLAIN: what the router lacks is asked, where the statement itself would have it asked.
@@ -481,14 +481,15 @@ bool share_is_avoided(const struct client *c, int node);
 void share_lose_unnamed(struct client *c);
 /* Something goes behind what could have been sent again: from here on that would mix up answers. */
 void share_stop_keeping(struct client *c);
-/* A statement is sent: what the router has to know of it. The exchange is over. */
+/* share_route.c: client_kind.sent and .routed. */
 void share_route_note(struct client *c, struct slice sql);
-void share_route_settle(struct client *c);
-/* DISCARD ALL was done. */
-void share_route_discard(struct client *c);
-/* The same for a transaction that ended without its link. */
-void share_route_end(struct client *c, bool commit);
+void share_routed(struct client *c, enum route_event event);
 
+/* client_kind.place, and what it is for those of whom nothing leaves. */
+bool share_quick_place(struct client *c, struct prep *prep, struct slice sql,
+    const struct sql_facts *facts, int *node);
+bool share_quick_place_home(struct client *c, struct prep *prep, struct slice sql,
+    const struct sql_facts *facts, int *node);
 /* share_quick.c: plain statements of a client that is idle and untied: most are. FEED_AGAIN: it is
  * not one, or has to be looked at further; nothing was done. */
 /* The client was idle before this message. */

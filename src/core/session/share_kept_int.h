@@ -40,6 +40,9 @@ void share_kept_release(struct client *c);
 #define SHARE_MODE_NONE (-1)
 /* Takes pool_mode out of the start-up parameters. -1: its value is no mode, or not allowed. */
 int share_mode_take(struct client *c, struct err *err);
+/* client_kind.change_mode. */
+int share_mode_leave(struct client *c, int wanted, struct err *err);
+int share_mode_change(struct client *c, int wanted, struct err *err);
 /* An admin_mode_fn whose ctx is the client. */
 const char *share_mode_run(void *ctx, const char *wanted, struct err *err);
 

@@ -34,7 +34,7 @@ struct share_kill {
 
 void share_kill_forget(struct client *c)
 {
-    if (!share_has_turn(c))
+    if (c->kind->turn(c) == NULL)
         return;
     mem_free(c->share->turn->kill);
     c->share->turn->kill = NULL;
@@ -121,7 +121,7 @@ bool share_kill_may(struct client *c, const struct admin_kill *k, struct slice u
 
 bool share_kill_is_asking(const struct client *c)
 {
-    return share_has_turn(c) && c->share->turn->kill != NULL;
+    return c->kind->turn(c) != NULL && c->share->turn->kill != NULL;
 }
 
 void share_kill_on_error(struct client *c, const struct errmsg *m)

@@ -256,8 +256,8 @@ static bool asks_missed(struct client *c)
 {
     struct share *s = c->share;
 
-    if (c->balance == NULL || (c->balance->questions == NULL && c->balance->doubts == NULL) ||
-        !s->loan.detach_due || s->turn->home != NULL || c->body_left > 0 || c->server_batch ||
+    if ((c->balance->questions == NULL && c->balance->doubts == NULL) || !s->loan.detach_due ||
+        s->turn->home != NULL || c->body_left > 0 || c->server_batch ||
         c->link->vars != s->vars.client || c->link->pool->cluster_node != c->pool->cluster_node)
         return false;
     c->link->must_clean =
@@ -391,8 +391,7 @@ static void on_exchange_over(struct client *c)
     s->turn->op_flags = 0;
     client_note_idle(c);
     c->link->ready_as = 0;
-    if (c->balance != NULL)
-        share_route_settle(c);
+    c->kind->routed(c, ROUTED_SETTLED);
     share_types_settle(c, c->link->tx_status);
     if (s->mode == CONF_POOL_STATEMENT && c->link->tx_status != 'I') {
         end_transaction(c);

@@ -302,7 +302,7 @@ static bool keep_told(struct client *c, const struct link *link)
 
     share_vars_assign(&s->vars, &told->vars);
     share_end_lost(s);
-    share_route_end(c, true);
+    c->kind->routed(c, ROUTED_COMMIT);
     return is_done;
 }
 
@@ -410,8 +410,7 @@ static void lost_behind_end(struct client *c, const struct link *link)
     c->server_batch = false;
     s->owes_ready = !was_cut;
     say_owed_ready(c);
-    if (c->balance != NULL)
-        share_route_settle(c);
+    c->kind->routed(c, ROUTED_SETTLED);
     client_note_idle(c);
     client_after_quiet(c);
 }
@@ -454,7 +453,7 @@ static bool lost_transaction(
     lost_roll_back(c);
     if (way == LOST_ROLLED_BACK) {
         share_end_lost(s);
-        share_route_end(c, false);
+        c->kind->routed(c, ROUTED_ROLLBACK);
     } else if (in_tx) {
         share_forget_ends(s); /* the next link counts anew */
     } else if (s->turn->ended != NULL) {
@@ -751,8 +750,7 @@ void share_cancel_parked(struct client *c)
 {
     struct err err;
 
-    if (c->balance != NULL)
-        balance_ask_reset(c->balance);
+    c->kind->routed(c, ROUTED_CANCELED);
     err_clear(&err);
     err_set(&err, "57014", "canceling statement due to user request");
     share_fail_parked(c, &err);

@@ -177,7 +177,7 @@ static bool knows_password(const struct client *c)
 }
 
 /* From session mode: the client's own link goes, and what it was opened with becomes settings. */
-static int leave_session(struct client *c, int wanted, struct err *err)
+int share_mode_leave(struct client *c, int wanted, struct err *err)
 {
     struct link *link = c->link;
     struct paramset params = {0};
@@ -199,21 +199,14 @@ static int leave_session(struct client *c, int wanted, struct err *err)
     c->share->shown_pins = ROWS_PIN(PIN_REASON_SESSION_MODE);
     share_forget_loan(c);
     link_release(link, true);
+    share_show_pins(c);
     return 0;
 }
 
-static int change_mode(struct client *c, int wanted, struct err *err)
+int share_mode_change(struct client *c, int wanted, struct err *err)
 {
     struct share *s = c->share;
 
-    if (wanted == c->kind->pool_mode(c))
-        return 0;
-    if (mode_is_refused(c, (int)c->pool->set->pool_mode, wanted, err))
-        return -1;
-    if ((s != NULL ? share_tx_status(c) : c->link->tx_status) != 'I')
-        return refuse(err, "inside a transaction", "End it first.");
-    if (s == NULL)
-        return leave_session(c, wanted, err);
     if (s->pins != 0)
         return refuse(err, "while the session is tied to its server connection",
             "SHOW POOL_CLIENTS says by what.");
@@ -226,7 +219,19 @@ static int change_mode(struct client *c, int wanted, struct err *err)
     else if (!share_keeps(s))
         s->kept = NULL;
     s->loan.detach_due = s->phase == SHARE_ATTACHED;
+    share_show_pins(c);
     return 0;
+}
+
+static int change_mode(struct client *c, int wanted, struct err *err)
+{
+    if (wanted == c->kind->pool_mode(c))
+        return 0;
+    if (mode_is_refused(c, (int)c->pool->set->pool_mode, wanted, err))
+        return -1;
+    if (c->kind->tx_status(c) != 'I')
+        return refuse(err, "inside a transaction", "End it first.");
+    return c->kind->change_mode(c, wanted, err);
 }
 
 const char *share_mode_run(void *ctx, const char *wanted, struct err *err)
@@ -244,8 +249,6 @@ const char *share_mode_run(void *ctx, const char *wanted, struct err *err)
     }
     if (change_mode(c, mode, err) == -1)
         return NULL;
-    if (c->share != NULL)
-        share_show_pins(c);
     show_mode(c);
     return mode_names[mode];
 }

@@ -26,23 +26,29 @@ static bool keeps_snapshot(const struct client *c, const struct sql_tx *tx)
     return by_default.p != NULL && memmem(by_default.p, by_default.n, "read ", 5) == NULL;
 }
 
+WARM void share_out_begun(struct client *c, const struct sql_tx *tx)
+{
+    struct balance *b = c->balance;
+    struct share_leave *leave = &c->share->turn->leave;
+
+    leave->may_go_out = tx->read_only != SQL_YES && leave->sees_commits;
+    b->tx_status = 'T';
+    b->rs.tx_read_only = tx->read_only == SQL_YES;
+    b->rs.tx_says_level = tx->isolation != SQL_ISO_UNSET;
+    b->rs.tx_says_repeatable = tx->isolation == SQL_ISO_REPEATABLE_READ;
+}
+
 WARM void share_out_begin(struct client *c, const struct sql_tx *tx)
 {
     struct share_turn *t = c->share->turn;
-    struct balance *b = c->balance;
 
     t->leave.was_out = false;
     t->leave.has_read = false;
     c->share->again.what = AGAIN_NO;
     t->leave.needs_snapshot = false;
     t->leave.sees_commits = !keeps_snapshot(c, tx);
-    t->leave.may_go_out = b != NULL && tx->read_only != SQL_YES && t->leave.sees_commits;
-    if (b == NULL)
-        return;
-    b->tx_status = 'T';
-    b->rs.tx_read_only = tx->read_only == SQL_YES;
-    b->rs.tx_says_level = tx->isolation != SQL_ISO_UNSET;
-    b->rs.tx_says_repeatable = tx->isolation == SQL_ISO_REPEATABLE_READ;
+    t->leave.may_go_out = false;
+    c->kind->begun(c, tx);
 }
 
 bool share_out_is_possible(const struct client *c)

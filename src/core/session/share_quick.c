@@ -104,48 +104,42 @@ static bool takes_read(struct client *c, const struct route_decision *d, int *no
     return may_read_at(c, d->node);
 }
 
-WARM APART static bool judge_batch(struct client *c, const struct quick_batch *q, int *node)
+WARM APART static bool judge(
+    struct client *c, struct prep *prep, struct slice sql, const struct sql_facts *facts, int *node)
 {
     struct route_decision d;
 
-    balance_decide_prep(c, q->prep, &d);
+    if (prep != NULL)
+        balance_decide_prep(c, prep, &d);
+    else
+        balance_decide_facts(c, sql, facts, &d);
     return takes_read(c, &d, node);
 }
 
-static bool place_batch(struct client *c, const struct quick_batch *q, int *node)
+HOT bool share_quick_place(
+    struct client *c, struct prep *prep, struct slice sql, const struct sql_facts *facts, int *node)
 {
+    bool is_read = prep != NULL ? prep->count == COUNT_SELECT : facts->stmts[0].kind == SQL_SELECT;
+
     *node = share_write_node(c);
-    if (c->balance == NULL)
-        return true; /* whether it takes writes is seen when the link is borrowed */
-    if (*node == VIEW_NO_NODE || q->prep->count != COUNT_SELECT)
+    if (*node == VIEW_NO_NODE || !is_read)
         return false;
     c->balance->tx_status = 'I';
-    if (knows_read(c, q->prep->known, false, node))
-        return true;
-    return judge_batch(c, q, node);
+    c->share->again.is_read = true;
+    return knows_read(
+               c, prep != NULL ? prep->known : route_known_of(sql, facts), prep == NULL, node) ||
+           judge(c, prep, sql, facts, node);
 }
 
-WARM APART static bool judge_query(
-    struct client *c, struct slice sql, const struct sql_facts *facts, int *node)
+HOT bool share_quick_place_home(
+    struct client *c, struct prep *prep, struct slice sql, const struct sql_facts *facts, int *node)
 {
-    struct route_decision d;
-
-    balance_decide_facts(c, sql, facts, &d);
-    return takes_read(c, &d, node);
-}
-
-HOT static bool place_query(
-    struct client *c, struct slice sql, const struct sql_facts *facts, int *node)
-{
-    *node = share_write_node(c);
-    if (c->balance == NULL)
-        return true; /* whether it takes writes is seen when the link is borrowed */
-    if (*node == VIEW_NO_NODE || facts->stmts[0].kind != SQL_SELECT)
-        return false;
-    c->balance->tx_status = 'I';
-    if (knows_read(c, route_known_of(sql, facts), true, node))
-        return true;
-    return judge_query(c, sql, facts, node);
+    (void)prep;
+    (void)sql;
+    (void)facts;
+    c->share->again.is_read = false;
+    *node = share_write_node(c); /* whether it takes writes is seen when the link is borrowed */
+    return true;
 }
 
 /* Who has it is told when the statement is sent, or here when that is not now. */
@@ -159,7 +153,7 @@ HOT static enum feed_step get_link(struct client *c, struct feed_run *run, int n
         step = share_get_link(c, run, node);
     else
         step = c->share->loan.is_fresh ? share_make_ready(c, run) : FEED_PASS;
-    step = share_chosen(c, step);
+    step = c->kind->chosen(c, step);
     t->tells_late = false;
     if (step != FEED_PASS && t->is_untold && c->link != NULL)
         client_row_link(c);
@@ -241,11 +235,11 @@ HOT enum feed_step share_quick_batch(
         if (step != FEED_AGAIN)
             return step == FEED_LOCAL ? FEED_PASS : step;
     }
-    if (find_statement(c, &q) && place_batch(c, &q, &node)) {
+    if (find_statement(c, &q) && c->kind->place(c, q.prep, slice_of(NULL, 0), NULL, &node)) {
         share_turn_begin(c);
         msgs = slice_of(p, (size_t)(q.sent.end - p));
         s->again.is_behind = false;
-        s->again.is_read = s->again.may_retry = c->balance != NULL;
+        s->again.may_retry = s->again.is_read;
         s->again.may_replan = q.n != NULL && (q.sent.describes || !q.n->is_described);
         s->turn->kept_len = (uint32_t)msgs.n;
         step = get_link(c, run, node);
@@ -281,11 +275,11 @@ HOT enum feed_step share_quick_query(struct client *c, struct feed_run *run, str
     enum feed_step step;
     int node;
 
-    if (!is_free(c) || memchr(sql.p, '\\', sql.n) != NULL || !place_query(c, sql, facts, &node))
+    if (!is_free(c) || memchr(sql.p, '\\', sql.n) != NULL ||
+        !c->kind->place(c, NULL, sql, facts, &node))
         return FEED_AGAIN;
     client_stats_on_query(c);
     s->is_counted = true;
-    s->again.is_read = c->balance != NULL;
     s->again.may_retry = s->again.is_read || is_lone_read(facts);
     s->again.may_replan = false;
     step = get_link(c, run, node);
@@ -303,13 +297,13 @@ HOT static bool is_in_transaction(const struct client *c)
     const struct share *s = c->share;
     const struct share_turn *t = s->turn;
 
-    return s->phase == SHARE_ATTACHED && c->link->tx_status == 'T' && c->balance == NULL &&
-           t->tx.client != NULL && t->mark.client == NULL && !s->loan.is_fresh &&
-           !s->exchange.hold && !s->exchange.has_set && !s->exchange.has_tx_words &&
-           !s->reset_seen && !s->look_at_pins && !s->loan.is_unsure && s->tx != SHARE_TX_UNTOLD &&
-           !s->owes_ready && !s->loan.begun_here && !t->leave.needs_snapshot &&
-           s->pins == s->shown_pins && expect_is_quiet(&c->link->expect) && !c->server_batch &&
-           !c->local_batch && s->mode != CONF_POOL_STATEMENT;
+    return s->phase == SHARE_ATTACHED && c->link->tx_status == 'T' && t->tx.client != NULL &&
+           t->mark.client == NULL && !s->loan.is_fresh && !s->exchange.hold &&
+           !s->exchange.has_set && !s->exchange.has_tx_words && !s->reset_seen &&
+           !s->look_at_pins && !s->loan.is_unsure && s->tx != SHARE_TX_UNTOLD && !s->owes_ready &&
+           !s->loan.begun_here && !t->leave.needs_snapshot && s->pins == s->shown_pins &&
+           expect_is_quiet(&c->link->expect) && !c->server_batch && !c->local_batch &&
+           s->mode != CONF_POOL_STATEMENT;
 }
 
 HOT bool share_quick_goes_on(struct client *c, struct slice sql)
@@ -334,7 +328,7 @@ static bool leaves_nothing(const struct client *c)
 
     return s->turn->is_quick && !s->exchange.saw_error && !s->owes_ready &&
            !c->link->expect.holds && !c->is_parked && c->body_left == 0 &&
-           (c->balance == NULL || (c->balance->questions == NULL && c->balance->doubts == NULL));
+           c->balance->questions == NULL && c->balance->doubts == NULL;
 }
 
 /* The transaction is open still, and nothing in it has changed. */

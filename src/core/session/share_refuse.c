@@ -53,8 +53,7 @@ void share_fail_parked(struct client *c, const struct err *err)
     s->turn->is_cancelled = false;
     mem_free(s->turn->kill);
     s->turn->kill = NULL;
-    if (c->balance != NULL)
-        balance_wait_settle(c);
+    c->kind->routed(c, ROUTED_REFUSED);
     if (is_home) {
         /* No link for a read that may leave: it need not. */
         s->turn->leave.may_go_out = false;

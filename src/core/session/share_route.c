@@ -15,12 +15,8 @@ static bool commits_midway(const struct sql_facts *facts, uint32_t i)
            ((facts->stmts[i].flags & SQL_F_CHAIN) != 0 || facts->nstmts > 1);
 }
 
-void share_route_discard(struct client *c)
+static void note_discard(struct balance *b)
 {
-    struct balance *b = c->balance;
-
-    if (b == NULL)
-        return;
     b->rs.state_unknown = false;
     b->rs.has_temp_tables = false;
     route_trace_on_discard(b->rs.trace);
@@ -35,7 +31,7 @@ WARM void share_route_note(struct client *c, struct slice sql)
     struct route_decision d;
     uint32_t i;
 
-    if (b == NULL || c->link->pool->cluster_node != c->pool->cluster_node)
+    if (c->link->pool->cluster_node != c->pool->cluster_node)
         return;
     facts = balance_decide_again(c, sql, &d);
     balance_note_write(c, &d);
@@ -73,7 +69,7 @@ static void tell_others(struct client *c)
         balance_worker_ddl(c->ss); /* now it can be seen */
 }
 
-WARM void share_route_settle(struct client *c)
+WARM static void settle(struct client *c)
 {
     struct balance *b = c->balance;
     bool is_open = share_tx_status(c) != 'I';
@@ -107,12 +103,8 @@ WARM void share_route_settle(struct client *c)
         varset_get(c->share->vars.client, slice_of_str("default_transaction_isolation")));
 }
 
-void share_route_end(struct client *c, bool commit)
+static void note_end(struct balance *b, bool commit)
 {
-    struct balance *b = c->balance;
-
-    if (b == NULL)
-        return;
     b->rs.tx_read_only = false;
     b->rs.wrote_in_tx = false;
     b->rs.locked_in_tx = false;
@@ -122,4 +114,51 @@ void share_route_end(struct client *c, bool commit)
         route_trace_on_commit(b->rs.trace);
     else
         route_trace_on_rollback(b->rs.trace);
+}
+
+static void note_unread(struct client *c)
+{
+    struct balance *b = c->balance;
+
+    b->rs.wrote_in_session = true;
+    b->rs.wrote_in_tx = true; /* forgotten at once outside of a transaction */
+    route_trace_note_unnamed(&b->rs.trace);
+    balance_note_lsn_due(c);
+}
+
+WARM void share_routed(struct client *c, enum route_event event)
+{
+    struct balance *b = c->balance;
+
+    switch (event) {
+    case ROUTED_UNREAD:
+        note_unread(c);
+        break;
+    case ROUTED_UNKNOWN:
+        balance_note_schema(c, NULL);
+        break;
+    case ROUTED_CALL:
+        balance_note_lsn_due(c);
+        break;
+    case ROUTED_SETTLED:
+        settle(c);
+        break;
+    case ROUTED_REFUSED:
+        balance_wait_settle(c);
+        break;
+    case ROUTED_CANCELED:
+        balance_ask_reset(b);
+        break;
+    case ROUTED_DISCARD:
+        note_discard(b);
+        break;
+    case ROUTED_VIRTUAL_END:
+        b->tx_status = 'I';
+        note_end(b, false);
+        break;
+    case ROUTED_COMMIT:
+    case ROUTED_ROLLBACK:
+        note_end(b, event == ROUTED_COMMIT);
+        break;
+    }
 }

@@ -278,7 +278,7 @@ WARM void share_note_tag(struct client *c, struct slice tag)
     s->turn->string.ntags++;
     if (share_names_note_tag(c, serial) && slice_eq_str(tag, "DISCARD ALL")) {
         note_discarded(s);
-        share_route_discard(c);
+        c->kind->routed(c, ROUTED_DISCARD);
     }
     if (e == NULL || e->serial != serial ||
         (s->exchange.in_string && e->at + 1 != s->turn->string.ntags))
@@ -515,8 +515,7 @@ WARM void share_note(struct client *c, struct slice sql, const struct sql_facts 
 
 void share_note_unread(struct client *c)
 {
-    if (c->balance != NULL)
-        balance_note_schema(c, NULL);
+    c->kind->routed(c, ROUTED_UNKNOWN);
     c->share->exchange.hold = true;
     pin(c, PIN_BIT(UNKNOWN));
 }

@@ -44,8 +44,7 @@ bool share_can_travel(const struct client *c)
 {
     const struct share *s = c->share;
 
-    return s != NULL && s->turn == NULL && s->phase == SHARE_DETACHED &&
-           s->tx != SHARE_TX_VIRTUAL && is_free(s);
+    return s->turn == NULL && s->phase == SHARE_DETACHED && s->tx != SHARE_TX_VIRTUAL && is_free(s);
 }
 
 /* Nothing is left in it of an exchange before, and the present one has not been with a server. */
@@ -72,8 +71,8 @@ bool share_waiter_can_travel(const struct client *c)
 {
     const struct share *s = c->share;
 
-    return s != NULL && s->phase == SHARE_WAITING && s->turn->wait != NULL && !s->turn->is_asker &&
-           is_free(s) && is_first_try(s->turn) && has_just_begun(s);
+    return c->kind->turn(c) != NULL && s->phase == SHARE_WAITING && s->turn->wait != NULL &&
+           !s->turn->is_asker && is_free(s) && is_first_try(s->turn) && has_just_begun(s);
 }
 
 /* `n`: the name that it has; NULL: none. */

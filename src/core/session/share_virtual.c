@@ -59,9 +59,7 @@ static void forget_transaction(struct client *c)
     buf_empty(&s->turn->begin);
     share_end_lost(s);
     client_stats_on_virtual_end(c);
-    if (c->balance != NULL)
-        c->balance->tx_status = 'I';
-    share_route_end(c, false);
+    c->kind->routed(c, ROUTED_VIRTUAL_END);
 }
 
 /* The end of a transaction in which nothing was done on the primary, or that died with its link. */
