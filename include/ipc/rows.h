@@ -59,7 +59,9 @@
     X(PAUSED, "paused")                                                                            \
     X(RECOVERY, "recovery")                                                                        \
     X(REPLAY, "replay")                                                                            \
-    X(RESULT, "result")
+    X(RESULT, "result")                                                                            \
+    X(SNAPSHOT, "snapshot")                                                                        \
+    X(COMMIT, "commit")
 
 /* Why a client keeps its link between transactions, a bit each: X(symbol, text in SHOW
  * POOL_CLIENTS)

@@ -70,10 +70,11 @@ struct sessions {
     struct session_writes writes;
     const struct client_events *events;
     const struct client_kinds *kinds;
-    const struct console_ops *console;  /* the virtual database; NULL: there is none */
-    const struct native_ops *native;    /* sessions that write to all nodes; NULL: none does */
-    struct native_decisions *decisions; /* what those commit in two phases; NULL: nothing yet */
-    struct share_turn *spare_turns;     /* SHARE_SPARE_TURNS at most */
+    const struct console_ops *console;     /* the virtual database; NULL: there is none */
+    const struct native_ops *native;       /* sessions that write to all nodes; NULL: none does */
+    struct native_waiters *native_waiters; /* those that wait for each other; NULL: nobody has */
+    struct native_decisions *decisions;    /* what those commit in two phases; NULL: nothing yet */
+    struct share_turn *spare_turns;        /* SHARE_SPARE_TURNS at most */
     unsigned nspare_turns;
     struct session_stmts *stmts;      /* NULL: statements are not counted apart */
     struct session_stmts *stmts_kept; /* while they are not: what was counted with before */

@@ -185,12 +185,13 @@ def test_failover_by_the_scripts(setup):
     assert setup.psql("create table after_failover (n int)") == ""
 
 
-def test_native_replication(setup, tmp_path):
+@pytest.mark.parametrize("mode, name", [("r", "native_replication"), pytest.param("i", "snapshot_isolation", marks=pytest.mark.slow)])
+def test_native_replication(setup, tmp_path, mode, name):
     (tmp_path / "sql").write_text("create table made (n serial primary key, at timestamptz default now());\n")
     tmp_path.chmod(0o755)
-    done = setup.run("-m", "r", "-n", "2", "--no-stop", "--sql", str(tmp_path / "sql"))
+    done = setup.run("-m", mode, "-n", "2", "--no-stop", "--sql", str(tmp_path / "sql"))
     assert done.returncode == 0, done.stdout + done.stderr
-    assert setup.psql("pgpool show backend_clustering_mode") == "native_replication"
+    assert setup.psql("pgpool show backend_clustering_mode") == name
     waits.wait_for("both are up", lambda: setup.nodes() == [("up", "main"), ("up", "replica")], 30)
     assert setup.psql("insert into made default values") == ""
     os.kill(int((setup.home / "data1" / "postmaster.pid").read_text().split()[0]), signal.SIGQUIT)

@@ -200,14 +200,17 @@ static void conf_check_balance(struct conf_load *load, const struct conf *c)
 
 static void conf_check_native(struct conf_load *load, const struct conf *c)
 {
-    if (c->backend_clustering_mode != CONF_CLUSTER_NATIVE)
+    const char *mode = c->backend_clustering_mode == CONF_CLUSTER_SNAPSHOT ? "snapshot_isolation"
+                                                                           : "native_replication";
+
+    if (!conf_writes_everywhere(c))
         return;
     if (c->pool_mode != CONF_POOL_SESSION)
         CONF_COMPLAIN_AT(load, CONF_ERROR, "pool_mode", "Set pool_mode = session.",
-            "native_replication has no connections to share between transactions");
+            "%s has no connections to share between transactions", mode);
     if (c->nnodes > 8)
         CONF_COMPLAIN_AT(load, CONF_ERROR, "backend_clustering_mode", "Take servers out.",
-            "native_replication is for 8 servers at most");
+            "%s is for 8 servers at most", mode);
 }
 
 static void conf_check_cache(struct conf_load *load, const struct conf *c)

@@ -36,6 +36,10 @@ static void on_timer(struct timer *t)
     struct native *n = LIST_ENTRY(t, struct native, timer);
     struct client *c = n->c;
 
+    if (n->step == STEP_GATE) {
+        n->gate.ops->on_timer(n);
+        return;
+    }
     if (n->step == STEP_HELD)
         native_next(n);
     if (n->step != STEP_OPEN)
@@ -101,9 +105,7 @@ static bool native_is_held(const struct client *c)
 /* A session of pools.conf's own servers, or of replication, has one server. */
 static bool is_native(const struct client *c)
 {
-    enum conf_clustering_mode mode = c->ss->conf->backend_clustering_mode;
-
-    return mode == CONF_CLUSTER_NATIVE && c->link != NULL && !c->link->is_private &&
+    return conf_writes_everywhere(c->ss->conf) && c->link != NULL && !c->link->is_private &&
            c->pool->cluster_node < POOLS_FIRST_TARGET;
 }
 
@@ -139,6 +141,10 @@ static void native_begin(struct client *c)
     c->kind = &c->ss->kinds->native;
     n->c = c;
     n->commit.ops = &native_commit_ops;
+    if (c->ss->conf->backend_clustering_mode == CONF_CLUSTER_SNAPSHOT) {
+        n->gate.ops = &native_gate_ops;
+        n->gate.ops->init(n);
+    }
     n->failed = -1;
     n->unnamed = NATIVE_ALL;
     n->portal = NATIVE_ALL;
@@ -173,6 +179,8 @@ void native_free(struct client *c)
     if (n == NULL)
         return;
     native_leave_behind(n);
+    if (n->gate.ops != NULL)
+        n->gate.ops->quit(n);
     leave_work(n);
     link = c->link;
     c->rare->native = NULL;
@@ -219,6 +227,11 @@ bool native_cancel(struct client *c, int fd)
             close(fd);
         native_refuse(n, "57014", "canceling statement due to user request");
         return true;
+    }
+    if (n->step == STEP_GATE) {
+        if (fd != -1)
+            close(fd);
+        return n->gate.ops->cancel(n);
     }
     for (unsigned i = 0; i < n->nlegs; i++) {
         if ((!n->leg[i].is_asked && !native_copies(&n->leg[i])) || n->leg[i].link == NULL)
@@ -295,8 +308,8 @@ void native_finish(struct native *n)
 
     memset(&n->held, 0, sizeof n->held);
     client_send(c, &held);
+    native_gate_leave(n);
     if (tx == 'I' && !n->wrapped) {
-        n->wrote = false;
         n->commit.wrote = false;
         native_settle_schema(n);
     }
@@ -634,4 +647,9 @@ static const struct native_ops native_ops = {.begin = native_begin, .is_held = n
 void sessions_offer_native(struct sessions *ss)
 {
     ss->native = &native_ops;
+}
+
+void sessions_on_gate(struct sessions *ss)
+{
+    native_gate_ops.opened(ss);
 }

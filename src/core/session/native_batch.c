@@ -194,6 +194,22 @@ static void place_batch(struct native *n, const struct look *look)
     }
 }
 
+/* A question of ours, or a BEGIN, may have taken the unnamed statement away: it is parsed once more
+ * in front of all. NULL: nothing needs it, or it is not known. */
+static const struct native_change *parse_again(struct native *n, struct look *look)
+{
+    const unsigned uses = LOOK_USES_UNNAMED | LOOK_DESCRIBES_UNNAMED;
+    const struct native_change *st = NULL;
+
+    if (has(look, uses) && !has(look, LOOK_PARSED_UNNAMED))
+        st = native_prepared_find(n, slice_of("", 0));
+    if (st == NULL)
+        return NULL;
+    look->has &= ~uses;
+    look->has |= LOOK_PARSED_UNNAMED | LOOK_PARSES;
+    return st;
+}
+
 /* ---- what is sent ---- */
 
 static void put_op(struct native *n, const struct batch_msg *m, unsigned op)
@@ -304,7 +320,8 @@ static void put_locks(struct native *n, const struct bound *bounds, unsigned cou
     buf_free(&sql);
 }
 
-static void put_batch(struct native *n, const struct bound *bounds, unsigned count)
+static void put_batch(
+    struct native *n, const struct bound *bounds, unsigned count, const struct native_change *again)
 {
     const char *p = n->in.data;
     const char *end = p + n->scanned;
@@ -314,6 +331,8 @@ static void put_batch(struct native *n, const struct bound *bounds, unsigned cou
     buf_clear(&n->out);
     buf_clear(&n->ops);
     put_locks(n, bounds, count);
+    if (again != NULL)
+        put_parse(n, "", again->sql, again->types);
     while (batch_next(&p, end, &m)) {
         if (n->skips && m.type != FE_SYNC)
             continue;
@@ -503,6 +522,7 @@ static enum native_verdict choose_commit(
 enum native_verdict native_batch_plan(struct native *n)
 {
     struct look look = {0};
+    const struct native_change *again;
     struct bound *bounds;
     enum native_verdict v;
 
@@ -516,9 +536,10 @@ enum native_verdict native_batch_plan(struct native *n)
         n->place = (struct native_place){
             .everywhere = n->skips || has(&look, LOOK_ENDS) || has(&look, LOOK_ENDS_TO)};
         n->portal = NATIVE_ALL;
-        put_batch(n, bounds, look.nbinds);
+        put_batch(n, bounds, look.nbinds, NULL);
         return NATIVE_GO;
     }
+    again = parse_again(n, &look);
     if (n->wrapped && (has(&look, LOOK_BEGINS) || has(&look, LOOK_ENDS)))
         adopt(n);
     place_batch(n, &look);
@@ -536,6 +557,6 @@ enum native_verdict native_batch_plan(struct native *n)
         if (bounds[i].facts.nstmts > 0)
             native_note(n, &bounds[i].facts.stmts[0]);
     }
-    put_batch(n, bounds, look.nbinds);
+    put_batch(n, bounds, look.nbinds, again);
     return NATIVE_GO;
 }

@@ -133,10 +133,7 @@ static void commit_failed(struct native *n, const struct native_leg *leg)
         buf_put(&n->held, leg->error.data, leg->error.len);
         return;
     }
-    err_clear(&err);
-    err_set(&err, "40000", "a node was lost in the transaction");
-    err_hint(
-        &err, "Nothing of it is committed: do it again. SHOW POOL_NODES tells which are left.");
+    native_set_lost(&err);
     wire_put_err(&n->held, &err);
 }
 
@@ -176,10 +173,23 @@ static void decided(struct native *n, const struct err *err, bool is_unknown)
     native_wait(n);
 }
 
+static void decide(struct native *n)
+{
+    uint64_t nodes = 0;
+
+    for (unsigned i = 0; i < n->nlegs; i++) {
+        if ((n->commit.prepared >> i & 1) != 0)
+            nodes |= UINT64_C(1) << n->leg[i].node;
+    }
+    n->step = STEP_DECIDE;
+    if (n->gate.ops != NULL)
+        n->gate.ops->keep(n);
+    native_decide(n, nodes, decided);
+}
+
 static void prepared(struct native *n)
 {
     const struct native_leg *bad = NULL;
-    uint64_t nodes = 0;
 
     n->commit.prepared = 1U << n->main;
     for (unsigned i = 0; i < n->nlegs; i++) {
@@ -189,8 +199,6 @@ static void prepared(struct native *n)
             bad = leg;
         else if (i != n->main && leg->did)
             n->commit.prepared |= 1U << i;
-        if ((n->commit.prepared >> i & 1) != 0)
-            nodes |= UINT64_C(1) << leg->node;
     }
     native_commit_step(n, 2);
     if (bad != NULL) {
@@ -201,8 +209,8 @@ static void prepared(struct native *n)
         unprepare(n);
         return;
     }
-    n->step = STEP_DECIDE;
-    native_decide(n, nodes, decided);
+    if (n->gate.ops == NULL || n->gate.ops->commit(n, decide, unprepare))
+        decide(n);
 }
 
 /* It has done what it was told, or somebody else has told it before. */
@@ -235,6 +243,8 @@ static void committed(struct native *n)
         CLIENT_LOG(n->c, LVL_WARNING,
             "transaction %s is decided and not committed on all nodes yet: see SHOW POOL_IN_DOUBT",
             native_decision_name(n));
+    if (!all && n->gate.ops != NULL)
+        n->gate.ops->leave_to_control(n);
     native_decision_end(n, all);
     n->wrapped = false;
     n->failed = -1;

@@ -9,6 +9,7 @@
 #ifndef PGP_NATIVE_INT_H
 #define PGP_NATIVE_INT_H
 
+#include "ipc/gate.h"
 #include "parser/parser.h"
 #include "replicate/agree.h"
 #include "replicate/rewrite.h"
@@ -84,6 +85,9 @@ enum native_step {
     STEP_UNPREPARE,      /* ... one could not: ROLLBACK PREPARED */
     STEP_DECIDE,         /* ... the decision is on its way to the disk */
     STEP_COMMIT,         /* ... COMMIT PREPARED on all */
+    STEP_GATE,           /* it waits to take a snapshot, or to commit (native_gate.c) */
+    STEP_SNAPSHOT,       /* takes it */
+    STEP_READ_ENDS,      /* what only read is over: COMMIT where it was */
     STEP_VERIFY          /* the catalogue is asked whether a table is still what was planned for */
 };
 
@@ -138,6 +142,7 @@ struct native_place {
     bool wraps;   /* can be in a transaction of ours */
     bool differs; /* its rows are each node's own */
     bool writes;  /* it matters that all nodes commit it or none does */
+    bool reads;   /* rows, of one moment */
 };
 
 /* What is over with the exchange. */
@@ -157,20 +162,38 @@ enum native_verdict { NATIVE_GO, NATIVE_ASK, NATIVE_REFUSED };
 
 struct native_decision;
 struct native_commit_ops;
+struct native_gate_ops;
 
 /* A transaction that is committed in two phases. */
 struct native_commit {
     const struct native_commit_ops *ops;
     struct native_decision *decision; /* NULL: it has no name yet */
     uint32_t prepared;                /* legs on which it is, as bits */
+    uint32_t owed;                    /* legs that have to do what the main node commits */
     bool wrote;                       /* it has to be */
     bool is_clients;                  /* its COMMIT is the client's */
     bool is_lost;                     /* a leg was lost while it prepared */
 };
 
+/* Snapshots and commits over several nodes exclude each other: native_gate.c. */
+struct native_gate {
+    const struct native_gate_ops *ops; /* NULL: the mode is another one */
+    struct list node;                  /* among those of the worker that wait */
+    struct task task;                  /* it was let in */
+    enum gate_side waits;
+    enum gate_side inside;
+    bool is_kept;  /* its commit is ended by the control process if this one dies */
+    uint32_t has;  /* legs with the transaction's snapshot, as bits */
+    uint32_t legs; /* that are about to take it */
+    int64_t since_us;
+    void (*go_on)(struct native *n);
+    void (*fail)(struct native *n); /* with the error in n->held */
+};
+
 struct native {
     struct client *c;
     struct native_commit commit;
+    struct native_gate gate;
     struct native_exchange ex;
     struct native_leg leg[NATIVE_MAX_NODES];
     unsigned nlegs;
@@ -182,7 +205,6 @@ struct native {
     uint32_t scanned; /* of `in` */
     bool is_open;     /* a sequence goes on that no Sync of the client has ended */
     bool has_state;   /* a new connection would not be like the others */
-    bool wrote;       /* in this transaction */
     bool wrapped;     /* our BEGIN is open */
     bool has_warned;  /* in this exchange, of what may differ */
     bool skips;       /* a sequence has failed: up to its Sync nothing runs */
@@ -271,13 +293,21 @@ void native_leg_drop(struct native_leg *leg, bool boundary);
 void native_round(struct native *n, enum native_step step, bool ours, int speaker);
 /* Sends n->out to a leg; `prefix` (may be empty) is a query of ours in front of it. */
 void native_send(struct native *n, struct native_leg *leg, const char *prefix);
-/* One query of ours, whose answer is for us. */
+/* One query of ours, whose answer is for us; n->out stays as it is. */
 void native_ask(struct native *n, struct native_leg *leg, struct slice sql);
+/* A round in which that ends the transaction wherever one is open, ours or the client's. */
+void native_end_all(struct native *n, enum native_step step, const char *sql);
 /* Nobody else is to be asked in this round: goes on when all have answered. */
 void native_wait(struct native *n);
 bool native_is_up(const struct native_leg *leg);
 /* Its server waits for data of a COPY. */
 bool native_copies(const struct native_leg *leg);
+/* The main node is about to commit: notes who has to do it, too. True: that leg went away before it
+ * was told, so its node lacks what the main node has committed. */
+void native_owe(struct native *n);
+bool native_is_owed_and_gone(const struct native *n, unsigned i);
+/* The error of a transaction that a node has left. */
+void native_set_lost(struct err *err);
 /* The monitor is told to take a node out of service. */
 void native_detach(struct native *n, struct native_leg *leg, const char *why);
 
@@ -296,6 +326,9 @@ bool native_compares(const struct native *n);
 /* A function call: places and plans it, and puts it into n->out. */
 void native_call_plan(struct native *n);
 void native_call_put(struct native *n);
+/* Puts a query, or the statement at hand (NULL: the whole text) as it was planned, into n->out. */
+void native_put_query(struct native *n, struct slice sql);
+void native_put_statement(struct native *n, const struct sql_stmt *s);
 /* Appends lock number `i` that the statement takes first on the main node; false: it is none. */
 bool native_lock_sql(struct native *n, struct slice text, const struct sql_stmt *stmt,
     const struct repl_plan *plan, unsigned i, struct buf *sql);
@@ -375,6 +408,46 @@ struct native_commit_ops {
     void (*leave)(struct native *n);
 };
 extern const struct native_commit_ops native_commit_ops;
+
+/* native_gate.c: by pointers, as above. */
+struct native_gate_ops {
+    void (*init)(struct native *n);
+    /* The client's own transaction has a snapshot, or what comes takes none. False: it is being
+     * taken, and native_next comes again. */
+    bool (*may_begin)(struct native *n);
+    /* It is there on these legs. False: it is being taken, and go_on is called with it. */
+    bool (*snapshot)(struct native *n, uint32_t legs, void (*go_on)(struct native *n));
+    void (*taken)(struct native *n); /* of STEP_SNAPSHOT */
+    /* Nobody takes a snapshot until `leave`. False: some do, and go_on is called when it may
+     * commit, or `fail` with the error in n->held. */
+    bool (*commit)(
+        struct native *n, void (*go_on)(struct native *n), void (*fail)(struct native *n));
+    /* What it commits is decided, and ended by the control process if this one cannot; that one
+     * keeps snapshots waiting meanwhile, who are not to see it on some nodes. */
+    void (*keep)(struct native *n);
+    void (*leave_to_control)(struct native *n);
+    void (*leave)(struct native *n); /* harmless when it is outside */
+    /* Of STEP_GATE: its time is up; it is to be cancelled (false: it is inside by now). */
+    void (*on_timer)(struct native *n);
+    bool (*cancel)(struct native *n);
+    /* The client is gone. */
+    void (*quit)(struct native *n);
+    /* What goes on without its client, beside one who is inside; it is done. */
+    void (*join)(struct sessions *ss);
+    void (*leave_one)(struct sessions *ss, enum gate_side side);
+    void (*opened)(struct sessions *ss);
+};
+extern const struct native_gate_ops native_gate_ops;
+
+/* A statement is done: with the transaction its snapshot ends. */
+static inline void native_gate_leave(struct native *n)
+{
+    if (n->gate.ops == NULL)
+        return;
+    n->gate.ops->leave(n);
+    if (!n->wrapped && native_tx(n) == 'I')
+        n->gate.has = 0;
+}
 
 /* native_decide.c */
 /* Gives the transaction a name; NULL with *err. */

@@ -33,6 +33,27 @@ bool native_copies(const struct native_leg *leg)
     return native_is_up(leg) && expect_is_copying(&leg->link->expect);
 }
 
+void native_owe(struct native *n)
+{
+    n->commit.owed = 0;
+    for (unsigned i = 0; i < n->nlegs; i++) {
+        if (i != n->main && native_is_up(&n->leg[i]) && n->leg[i].link->tx_status == 'T')
+            n->commit.owed |= 1U << i;
+    }
+}
+
+bool native_is_owed_and_gone(const struct native *n, unsigned i)
+{
+    return (n->commit.owed >> i & 1) != 0 && !native_is_up(&n->leg[i]);
+}
+
+void native_set_lost(struct err *err)
+{
+    err_clear(err);
+    err_set(err, "40000", "a node was lost in the transaction");
+    err_hint(err, "Nothing of it is committed: do it again. SHOW POOL_NODES tells which are left.");
+}
+
 void native_detach(struct native *n, struct native_leg *leg, const char *why)
 {
     struct node_command cmd = {.order = NODE_DETACH, .node = leg->node};
@@ -266,11 +287,15 @@ void native_send(struct native *n, struct native_leg *leg, const char *prefix)
 
 void native_ask(struct native *n, struct native_leg *leg, struct slice sql)
 {
-    buf_clear(&n->out);
-    buf_clear(&n->ops);
-    wire_put_query(&n->out, sql);
-    buf_put_byte(&n->ops, OP_QUERY);
-    native_send(n, leg, "");
+    struct buf out = {0};
+
+    (void)n;
+    link_expect(leg->link, OP_QUERY);
+    wire_put_query(&out, sql);
+    leg->is_asked = true;
+    leg->did = true;
+    (void)link_send(leg->link, out.data, out.len);
+    buf_free(&out);
 }
 
 void native_wait(struct native *n)
@@ -280,6 +305,18 @@ void native_wait(struct native *n)
             return;
     }
     native_answered(n);
+}
+
+void native_end_all(struct native *n, enum native_step step, const char *sql)
+{
+    native_round(n, step, true, -1);
+    for (unsigned i = 0; i < n->nlegs; i++) {
+        if (native_is_up(&n->leg[i]) && n->leg[i].link->tx_status != 'I')
+            native_ask(n, &n->leg[i], slice_of_str(sql));
+        n->leg[i].begun = false;
+    }
+    n->wrapped = false;
+    native_wait(n);
 }
 
 static void leg_answered(struct native_leg *leg)
@@ -585,7 +622,8 @@ static void leg_on_lost(void *owner, struct link *link, const struct err *err, b
         c->link = NULL;
         c->target = NULL;
         CLIENT_LOG(c, LVL_LOG, "session of user \"%s\" ends: %s", c->pool->names, err->msg);
-        if (n->commit.decision == NULL && (n->step == STEP_FIRST_END || n->ex.is_commit))
+        if (n->commit.decision == NULL && n->step != STEP_GATE &&
+            (n->step == STEP_FIRST_END || n->ex.is_commit))
             native_detach(n, leg, "it was lost while it committed");
         client_end(c, err);
         return;

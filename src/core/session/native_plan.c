@@ -189,11 +189,16 @@ static bool word_is(struct slice text, const struct sql_stmt *s, const char *wor
 }
 
 /* What PostgreSQL refuses within a transaction, or ends one with. */
-static bool fits_in_transaction(struct slice text, const struct sql_stmt *s)
+static bool fits_in_transaction(const struct native *n, struct slice text, const struct sql_stmt *s)
 {
     if ((s->flags & SQL_F_CONCURRENTLY) != 0)
         return false;
     switch (s->kind) {
+    case SQL_CALL:
+    case SQL_DO:
+        return n->gate.ops != NULL; /* what commits within says that it cannot: 2D000 */
+    case SQL_DECLARE:
+        return n->gate.ops != NULL && (s->flags & SQL_F_WITH_HOLD) != 0;
     case SQL_INSERT:
     case SQL_UPDATE:
     case SQL_DELETE:
@@ -260,6 +265,8 @@ void native_note(struct native *n, const struct sql_stmt *s)
         native_prepared_drop(n, s->name);
     if (s->kind == SQL_COMMIT || s->tx.op == SQL_TX_COMMIT)
         n->ex.is_commit = true;
+    if (s->tx.op == SQL_TX_COMMIT || s->tx.op == SQL_TX_ROLLBACK)
+        n->gate.has = 0; /* also AND CHAIN */
 }
 
 static void be_everywhere(struct native_place *place, bool wraps)
@@ -312,9 +319,10 @@ static enum native_verdict judge_read(struct native *n, struct slice text,
     }
     if (d.class != ROUTE_EITHER && !d.is_write)
         place->differs = true;
+    place->reads = true;
     place->writes = place->writes || d.is_write || d.runs_code || d.is_doubtful;
     if (d.is_write || d.runs_code || d.is_doubtful || ss->conf->replicate_select)
-        be_everywhere(place, fits_in_transaction(text, &facts->stmts[i]));
+        be_everywhere(place, fits_in_transaction(n, text, &facts->stmts[i]));
     else if (d.class != ROUTE_EITHER)
         place->on_main = true; /* numbers of the catalogue are each node's own */
     return NATIVE_GO;
@@ -328,7 +336,7 @@ enum native_verdict native_judge(struct native *n, struct slice text, const stru
 
     if (facts->status != SQL_OK || facts->nstmts == 0) {
         place->writes = true;
-        be_everywhere(place, false); /* a server newer than our grammar may know it */
+        be_everywhere(place, n->gate.ops != NULL); /* a server newer than our grammar may know it */
         return NATIVE_GO;
     }
     s = &facts->stmts[i];
@@ -349,7 +357,7 @@ enum native_verdict native_judge(struct native *n, struct slice text, const stru
     if ((s->flags & SQL_F_READ_ONLY) != 0 && (s->kind != SQL_EXPLAIN || s->inner == SQL_SELECT))
         return judge_read(n, text, facts, i, place);
     place->writes = place->writes || !changes_nothing(s);
-    be_everywhere(place, fits_in_transaction(text, s));
+    be_everywhere(place, fits_in_transaction(n, text, s));
     return NATIVE_GO;
 }
 
@@ -485,6 +493,44 @@ void native_call_put(struct native *n)
         buf_put(&n->out, n->in.data, n->scanned);
     }
     buf_put_byte(&n->ops, OP_FUNCTION_CALL);
+}
+
+/* ---- what is sent ---- */
+
+void native_put_query(struct native *n, struct slice sql)
+{
+    buf_clear(&n->out);
+    buf_clear(&n->ops);
+    wire_put_query(&n->out, sql);
+    buf_put_byte(&n->ops, OP_QUERY);
+}
+
+void native_put_statement(struct native *n, const struct sql_stmt *s)
+{
+    struct buf sql = {0};
+
+    if (n->ex.is_batch)
+        return; /* native_batch_plan has put it */
+    if (n->ex.is_call) {
+        native_call_put(n);
+        return;
+    }
+    if (s == NULL) {
+        native_put_query(n, n->text);
+        return;
+    }
+    if (s->kind == SQL_EXECUTE && n->plan.verdict == REPL_REWRITE && n->planned_stmt != s) {
+        native_execute_put(n, s);
+        return;
+    }
+    if (n->commit.is_clients)
+        n->commit.ops->put(n, &sql);
+    else if (n->plan.verdict == REPL_REWRITE)
+        repl_rewrite_text(&n->plan, n->text, s, n->values, &sql);
+    else
+        buf_put(&sql, n->text.p + s->offset, s->len);
+    native_put_query(n, buf_slice(&sql));
+    buf_free(&sql);
 }
 
 /* ---- statements ---- */

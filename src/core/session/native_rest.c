@@ -20,6 +20,7 @@ struct native_rest {
     struct sessions *ss;
     struct pool *pool;
     struct link *link;
+    const struct native_gate_ops *gate; /* NULL: it holds up no snapshots */
     bool failed;
 };
 
@@ -29,6 +30,8 @@ static void rest_end(struct native_rest *r)
     struct pool *pool = r->pool;
 
     hold_leave(r->ss->env->shm, r->ss->env->ordinal);
+    if (r->gate != NULL)
+        r->gate->leave_one(r->ss, GATE_COMMIT);
     if (r->failed) {
         snprintf(cmd.who, sizeof cmd.who, "%s", "native replication");
         snprintf(cmd.why, sizeof cmd.why, "%s", "it could not end what the main node had ended");
@@ -137,6 +140,10 @@ static void leave(struct native_leg *leg)
 
     r->ss = c->ss;
     hold_join(r->ss->env->shm, r->ss->env->ordinal);
+    if (leg->n->gate.inside == GATE_COMMIT) {
+        r->gate = leg->n->gate.ops;
+        r->gate->join(r->ss);
+    }
     r->link = leg->link;
     r->pool = leg->link->pool;
     if (leg->pool == NULL) {

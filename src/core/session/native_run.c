@@ -101,15 +101,37 @@ static void fail_with(struct native *n, const char *sqlstate, const char *text, 
     native_fail(n);
 }
 
-/* COMMIT of our transaction. */
-static void end_wrapped(struct native *n)
+/* The main node is about to commit: who has to do it, too. False: it waits, and go_on is called;
+ * or `fail`, with the error in n->held. */
+static bool may_commit(
+    struct native *n, void (*go_on)(struct native *n), void (*fail)(struct native *n))
 {
-    if (n->commit.ops->wrapped(n))
-        return;
+    native_owe(n);
+    return n->gate.ops == NULL || !n->commit.wrote || n->gate.ops->commit(n, go_on, fail);
+}
+
+static void commit_wrapped(struct native *n)
+{
     native_tell_schema(n);
     native_round(n, STEP_FIRST_END, true, -1);
     native_ask(n, main_leg(n), slice_of_str("COMMIT"));
     main_leg(n)->begun = false;
+}
+
+/* COMMIT of our transaction. */
+static void end_wrapped(struct native *n)
+{
+    if (n->gate.ops != NULL && !n->commit.wrote)
+        native_end_all(n, STEP_READ_ENDS, "COMMIT");
+    else if (!n->commit.ops->wrapped(n) && may_commit(n, commit_wrapped, native_fail))
+        commit_wrapped(n);
+}
+
+/* The client's COMMIT could not begin. */
+static void roll_back(struct native *n)
+{
+    n->ex.failing = true;
+    native_end_all(n, STEP_UNDO, "ROLLBACK");
 }
 
 static void end_others(struct native *n)
@@ -126,43 +148,6 @@ static void end_others(struct native *n)
 
 /* ---- sending ---- */
 
-static void put_query(struct native *n, struct slice sql)
-{
-    buf_clear(&n->out);
-    buf_clear(&n->ops);
-    wire_put_query(&n->out, sql);
-    buf_put_byte(&n->ops, OP_QUERY);
-}
-
-static void put_statement(struct native *n)
-{
-    const struct sql_stmt *s = statement(n);
-    struct buf sql = {0};
-
-    if (n->ex.is_batch)
-        return; /* native_batch_plan has put it */
-    if (n->ex.is_call) {
-        native_call_put(n);
-        return;
-    }
-    if (s == NULL) {
-        put_query(n, n->text);
-        return;
-    }
-    if (s->kind == SQL_EXECUTE && n->plan.verdict == REPL_REWRITE && n->planned_stmt != s) {
-        native_execute_put(n, s);
-        return;
-    }
-    if (n->commit.is_clients)
-        n->commit.ops->put(n, &sql);
-    else if (n->plan.verdict == REPL_REWRITE)
-        repl_rewrite_text(&n->plan, n->text, s, n->values, &sql);
-    else
-        buf_put(&sql, n->text.p + s->offset, s->len);
-    put_query(n, buf_slice(&sql));
-    buf_free(&sql);
-}
-
 static void send_to(struct native *n, struct native_leg *leg)
 {
     const char *prefix = n->wrapped && !leg->begun ? "BEGIN" : "";
@@ -175,18 +160,23 @@ static int read_leg(struct native *n)
 {
     if (n->failed >= 0)
         return n->failed;
-    if (n->wrapped || n->wrote || n->place.on_main || !n->c->ss->conf->load_balance_mode ||
+    if (n->commit.wrote || n->place.on_main || !n->c->ss->conf->load_balance_mode ||
         n->reader < 0 || !native_is_up(&n->leg[n->reader]))
         return (int)n->main;
     return n->reader;
 }
 
-static void run_on_one(struct native *n)
+static int one_leg(struct native *n)
 {
     int one = n->ex.is_batch && n->portal >= 0 ? n->portal : read_leg(n);
 
-    if (!native_is_up(&n->leg[one]))
-        one = (int)n->main;
+    return native_is_up(&n->leg[one]) ? one : (int)n->main;
+}
+
+static void run_on_one(struct native *n)
+{
+    int one = one_leg(n);
+
     native_round(n, STEP_ONE, false, one);
     n->ex.streams = n->ex.is_batch || n->facts.nstmts <= 1;
     if (n->ex.is_batch) {
@@ -194,7 +184,7 @@ static void run_on_one(struct native *n)
         n->unnamed = n->unnamed == NATIVE_HERE ? one : n->unnamed;
     }
     count_statement(n->c->ss, n->leg[one].node, COUNT_SELECT);
-    put_statement(n);
+    native_put_statement(n, statement(n));
     send_to(n, &n->leg[one]);
 }
 
@@ -205,7 +195,7 @@ static void run_on_main(struct native *n)
     if (n->ex.is_commit && !n->commit.is_clients)
         native_tell_schema(n);
     native_round(n, STEP_MAIN, false, (int)first);
-    put_statement(n);
+    native_put_statement(n, statement(n));
     send_to(n, &n->leg[first]);
 }
 
@@ -224,7 +214,7 @@ static void run_on_others(struct native *n)
 
     native_round(n, STEP_OTHERS, false, (int)first);
     if (rolls_back)
-        put_query(n, slice_of_str("ROLLBACK"));
+        native_put_query(n, slice_of_str("ROLLBACK"));
     for (unsigned i = 0; i < n->nlegs; i++) {
         if (i != first && native_is_up(&n->leg[i]))
             send_to(n, &n->leg[i]);
@@ -255,26 +245,46 @@ static bool ask_values(struct native *n)
         return false;
     n->values = arena_alloc_zero(n->arena, (n->plan.nasks + 1) * sizeof *n->values);
     native_round(n, STEP_VALUES, true, -1);
-    put_query(n, buf_slice(&sql));
+    native_put_query(n, buf_slice(&sql));
     send_to(n, main_leg(n));
     buf_free(&sql);
     return true;
 }
 
+static void run(struct native *n);
+
+/* Snapshot isolation: what is not in the client's transaction has its snapshot on all nodes that
+ * it may touch. False: it is being taken, and `run` comes again. */
+static bool has_snapshot(struct native *n)
+{
+    uint32_t legs = UINT32_MAX;
+
+    if (n->gate.ops == NULL || n->failed >= 0)
+        return true;
+    if (!n->place.everywhere && n->place.reads && is_outside(n)) {
+        n->wrapped = true;
+        if (n->ex.is_batch || n->facts.nstmts == 1)
+            legs = 1U << one_leg(n);
+    }
+    return !n->wrapped || n->gate.ops->snapshot(n, legs, run);
+}
+
 static void run(struct native *n)
 {
     if (!n->place.everywhere) {
-        run_on_one(n);
+        if (has_snapshot(n))
+            run_on_one(n);
         return;
     }
-    n->wrote = true;
     n->ex.compares = native_compares(n);
     n->commit.wrote = n->commit.wrote || n->place.writes;
     if (n->place.wraps && (n->wrapped || is_outside(n)))
         n->wrapped = true;
-    if (n->failed < 0 && !n->ex.is_batch && ask_values(n))
+    if (!has_snapshot(n) || (n->failed < 0 && !n->ex.is_batch && ask_values(n)))
         return;
-    run_on_main(n);
+    if (!n->ex.is_commit || n->commit.is_clients || n->failed >= 0 ||
+        may_commit(n, run_on_main, roll_back))
+        run_on_main(n);
 }
 
 /* Within a failed transaction only its end goes to all nodes. */
@@ -287,6 +297,7 @@ static void place_failed(struct native *n)
     n->plan = (struct repl_plan){0};
     n->ex.is_commit = op == SQL_TX_COMMIT;
     n->place.everywhere = op == SQL_TX_COMMIT || op == SQL_TX_ROLLBACK || op == SQL_TX_ROLLBACK_TO;
+    n->gate.has = 0; /* asked for once more when it goes on behind ROLLBACK TO */
 }
 
 /* ---- the exchange ---- */
@@ -347,6 +358,8 @@ void native_next(struct native *n)
 {
     if (n->step <= STEP_OPEN && (!native_may_begin(n) || native_legs_open(n) != 0))
         return;
+    if (n->gate.ops != NULL && !n->gate.ops->may_begin(n))
+        return;
     if (n->ex.is_batch)
         next_batch(n);
     else if (n->ex.is_call)
@@ -357,6 +370,7 @@ void native_next(struct native *n)
 
 static void statement_done(struct native *n)
 {
+    native_gate_leave(n);
     n->at = n->ex.is_batch || n->facts.nstmts == 0 ? 1 : n->at + 1;
     n->values = NULL;
     if (!n->ex.is_batch && !n->ex.is_call && n->facts.nstmts == 0) {
@@ -510,7 +524,7 @@ static bool has_lost_some(struct native *n)
     bool some = false;
 
     for (unsigned i = 0; i < n->nlegs; i++) {
-        if (!n->leg[i].did || !n->leg[i].is_lost)
+        if (!(n->leg[i].did && n->leg[i].is_lost) && !(is_known && native_is_owed_and_gone(n, i)))
             continue;
         if (is_known)
             native_detach(n, &n->leg[i], "it was lost while it did what others had done");
@@ -649,7 +663,7 @@ static void other_ends_answered(struct native *n)
     for (unsigned i = 0; i < n->nlegs; i++) {
         struct native_leg *leg = &n->leg[i];
 
-        if (!leg->did || (leg->kind != 'E' && !leg->is_lost))
+        if ((!leg->did || (leg->kind != 'E' && !leg->is_lost)) && !native_is_owed_and_gone(n, i))
             continue;
         native_detach(n, leg, "it could not commit what the main node had committed");
         native_leg_drop(leg, true);
@@ -770,6 +784,9 @@ void native_answered(struct native *n)
         [STEP_UNDO] = native_finish,
         [STEP_SPOIL] = spoil_answered,
         [STEP_PARSE] = parse_answered,
+        [STEP_GATE] = nothing,
+        [STEP_SNAPSHOT] = n->gate.ops == NULL ? nothing : n->gate.ops->taken,
+        [STEP_READ_ENDS] = native_finish,
         [STEP_VERIFY] = verify_answered,
     };
 

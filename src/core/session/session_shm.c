@@ -11,6 +11,7 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "config/conf.h"
+#include "ipc/gate.h"
 #include "ipc/hold.h"
 #include "ipc/nodestats.h"
 #include "ipc/orders.h"
@@ -126,6 +127,7 @@ void session_plan_shm(const struct conf *conf, int nworkers, struct shm_plan *pl
     plan->bytes[SHM_STMTSTATS] += stmtstats_region_bytes(nworkers, conf->track_statements_max);
     plan->bytes[SHM_ORDERS] += orders_region_bytes();
     plan->bytes[SHM_HOLD] += hold_region_bytes(nworkers);
+    plan->bytes[SHM_GATE] += gate_region_bytes(nworkers);
     plan->bytes[SHM_CLUSTER] += view_region_bytes();
     plan->bytes[SHM_GREETINGS] += greeting_region_bytes(nworkers);
     plan->bytes[SHM_AUTH] += auth_guard_bytes();
@@ -170,6 +172,7 @@ void session_init_shm(const struct conf *conf, int nworkers, struct shm *shm)
     nodestats_region_init(shm, nworkers);
     stmtstats_region_init(shm, nworkers, conf->track_statements_max);
     hold_region_init(shm, nworkers);
+    gate_region_init(shm, nworkers);
     for (i = 0; i < conf->nnodes; i++)
         quota_set_limit(shm, i, conf->max_backend_connections);
     for (i = POOLS_FIRST_TARGET; pools_conf_target(conf, i) != NULL; i++)

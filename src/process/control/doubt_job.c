@@ -16,8 +16,11 @@
 #include "base/mem.h"
 #include "cluster/doubt.h"
 #include "cluster/doubt_log.h"
+#include "cluster/view.h"
 #include "config/conf.h"
 #include "crypto/secret.h"
+#include "ipc/gate.h"
+#include "ipc/mailbox.h"
 #include "probe/probe.h"
 #include "sys/clock.h"
 
@@ -31,6 +34,7 @@
 #define AGAIN_US     INT64_C(1000000)  /* while there is something, or was a moment ago */
 #define REST_US      INT64_C(30000000) /* else */
 #define ALERT_US     INT64_C(10000000) /* what was under way when a worker died may end later */
+#define LEFT_US      INT64_C(8000000)  /* so long others wait for what is in doubt */
 #define STATEMENT_MS 5000
 #define CONNECT_MS   5000
 
@@ -73,6 +77,8 @@ struct doubt_job {
     uint64_t signs;    /* of workers: who lives, what they left */
     int64_t looked_us; /* 0: never */
     int64_t alert_until_us;
+    uint32_t nleft;        /* commits in the gate that were left to us before this round ... */
+    int64_t left_since_us; /* ... and have been since then; 0: none is */
 };
 
 static const struct conf *conf_now(const struct doubt_job *job)
@@ -284,8 +290,58 @@ static void tidy(struct doubt_job *job)
 
 static void end_next(struct doubt_job *job);
 
+static void on_wake(void *ctx, int ordinal)
+{
+    const struct proc_env *env = ctx;
+
+    (void)mailbox_post(env->boxes, env->first_worker_slot + ordinal, MAIL_GATE_OPEN, NULL, 0, -1);
+}
+
+/* Nothing is in doubt on a node that clients use. */
+static bool is_all_ended(const struct doubt_job *job)
+{
+    struct view *view = &job->ctl->view;
+
+    (void)view_refresh(job->ctl->role.env->shm, view);
+    for (int i = 0; i < DOUBT_MAX_NODES; i++) {
+        if (view_is_usable(view, i) && !job->node[i].has_answered)
+            return false;
+    }
+    for (uint32_t i = 0; i < job->nitems; i++) {
+        if (job->items[i].row.gid[0] != '\0' && is_to_be_ended(&job->items[i]) &&
+            view_is_usable(view, job->items[i].row.node))
+            return false;
+    }
+    return true;
+}
+
+/* Snapshot isolation: those that take snapshots wait for what was left to us, but not for ever. */
+static void open_gate(struct doubt_job *job)
+{
+    struct proc_env *env = job->ctl->role.env;
+    int64_t now_us = clock_mono_us();
+    bool is_late = job->left_since_us != 0 && now_us - job->left_since_us > LEFT_US;
+
+    if (job->nleft == 0) {
+        job->left_since_us = 0;
+        return;
+    }
+    if (job->left_since_us == 0)
+        job->left_since_us = now_us;
+    if (!is_all_ended(job) && !is_late)
+        return;
+    if (is_late)
+        log_at_detail(LVL_WARNING, NULL,
+            "See SHOW POOL_IN_DOUBT. Until they are ended, nodes may show them one without the "
+            "other.",
+            "transactions in doubt could not be ended: clients wait for them no longer");
+    gate_end_left(env->shm, job->nleft, on_wake, env);
+    job->left_since_us = 0;
+}
+
 static void round_is_over(struct doubt_job *job)
 {
+    open_gate(job);
     server_sql_close(job->end);
     job->is_busy = false;
     publish(job);
@@ -380,6 +436,7 @@ static void look(struct doubt_job *job)
     take_password(job);
     job->is_busy = true;
     job->nitems = 0;
+    job->nleft = gate_left(job->ctl->role.env->shm);
     job->looked_us = clock_wall_us();
     for (int i = 0; i < DOUBT_MAX_NODES; i++)
         job->node[i].is_asked = conf_has_node(conf, i);
@@ -440,8 +497,8 @@ static void on_tick(struct timer *t)
     if (now_us < job->alert_until_us || job->nitems > 0)
         rest_us = AGAIN_US;
     job->signs = signs;
-    if (has_changed || job->looked_us == 0 || now_us < job->looked_us ||
-        (is_wanted(job) && now_us - job->looked_us >= rest_us))
+    if (has_changed || gate_left(job->ctl->role.env->shm) > 0 || job->looked_us == 0 ||
+        now_us < job->looked_us || (is_wanted(job) && now_us - job->looked_us >= rest_us))
         look(job);
 }
 

@@ -79,8 +79,7 @@ void monitor_conf_rules(const struct conf *conf, struct decide_rules *out)
     memset(out, 0, sizeof *out);
     out->mode = conf->backend_clustering_mode == CONF_CLUSTER_STREAMING ? DECIDE_MODE_STREAMING
                                                                         : DECIDE_MODE_MAIN;
-    out->returns = conf->backend_clustering_mode != CONF_CLUSTER_NATIVE &&
-                   conf->backend_clustering_mode != CONF_CLUSTER_SNAPSHOT;
+    out->returns = !conf_writes_everywhere(conf);
     out->auto_failback = conf->auto_failback;
     out->auto_failback_interval_us = conf->auto_failback_interval_ms * 1000;
     out->delay_threshold_bytes = conf->sr_check_period_ms > 0 ? conf->delay_threshold_bytes : 0;

@@ -18,6 +18,7 @@
 #include "base/mem.h"
 #include "cache/cache_store.h"
 #include "cache/cache_stream.h"
+#include "ipc/gate.h"
 #include "ipc/hold.h"
 #include "ipc/orders.h"
 #include "process/common/role_conf.h"
@@ -268,6 +269,16 @@ static void wake_waiters(void *ctx, uint64_t hash, uint64_t workers)
     }
 }
 
+/* Clients of a worker need not wait any more for the dead one's to commit, or to take snapshots. */
+static void wake_gate(void *ctx, int ordinal)
+{
+    const struct sup *s = ctx;
+    int to = s->first_worker_slot + ordinal;
+
+    if (proc_row(s->shm, to)->pid != 0)
+        (void)mailbox_post(s->boxes, to, MAIL_GATE_OPEN, NULL, 0, -1);
+}
+
 /* The dead process held rows, quotas and a mailbox: all of it goes back. */
 static void give_back(struct sup *s, const struct sup_child *c)
 {
@@ -295,6 +306,7 @@ static void give_back(struct sup *s, const struct sup_child *c)
         return;
     }
     session_reclaim_worker(s->shm, c->ordinal, drop_mail, &box);
+    gate_reclaim_worker(s->shm, c->ordinal, wake_gate, s);
     for (i = 0; i < s->nworkers; i++) {
         int to = s->first_worker_slot + i;
 

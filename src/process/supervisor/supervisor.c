@@ -114,7 +114,7 @@ static void begin_run(const struct sup *s)
     struct err err = {0};
     uint64_t random[2];
 
-    if (conf->backend_clustering_mode != CONF_CLUSTER_NATIVE)
+    if (!conf_writes_everywhere(conf))
         return;
     if (crypto_random(random, sizeof random, &err) == -1 ||
         conf_path(s->gen, conf->work_dir, dir, sizeof dir, &err) == -1 ||

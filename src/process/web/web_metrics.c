@@ -14,6 +14,7 @@
 #include "backend/limits.h"
 #include "backend/quota.h"
 #include "base/mem.h"
+#include "ipc/gate.h"
 #include "ipc/dbstats.h"
 #include "ipc/nodestats.h"
 #include "ipc/orders.h"
@@ -239,6 +240,35 @@ static void put_clients(struct web_scrape *s)
     web_metric_family(s, "pgpool_clients_pinned", WEB_GAUGE,
         "clients that keep their server connection between transactions, and why");
     put_counts(s, "reason", pin_reasons, t->pinned, PIN_REASON_COUNT);
+}
+
+/* Clients of snapshot_isolation that wait for each other. */
+static void put_gate(struct web_scrape *s)
+{
+    static const char *const sides[GATE_SIDES] = {"snapshot", "commit"};
+    double n[GATE_SIDES][3];
+
+    for (int side = 0; side < GATE_SIDES; side++) {
+        struct gate_figures f = gate_figures_of(s->src.shm, (enum gate_side)side);
+
+        n[side][0] = (double)f.nwaits;
+        n[side][1] = (double)f.wait_us / 1e6;
+        n[side][2] = (double)f.ntimeouts;
+    }
+    for (int i = 0; i < 3; i++) {
+        static const char *const names[] = {
+            "pgpool_gate_waits", "pgpool_gate_wait_seconds", "pgpool_gate_timeouts"};
+        static const char *const helps[] = {
+            "times a transaction waited to take its snapshot or to commit (snapshot_isolation)",
+            "how long they waited, all together", "those that gave up: snapshot_wait_timeout"};
+
+        web_metric_family(s, names[i], WEB_COUNTER, helps[i]);
+        for (int side = 0; side < GATE_SIDES; side++) {
+            web_metric_begin(s);
+            web_metric_label(s, "side", slice_of_str(sides[side]));
+            web_metric_value(s, n[side][i]);
+        }
+    }
 }
 
 /* --- databases --- */
@@ -549,6 +579,7 @@ void web_metrics_page(const struct web_request *r, struct web_answer *a)
     put_processes(&s);
     put_stalls(&s);
     put_clients(&s);
+    put_gate(&s);
     put_databases(&s);
     put_nodes(&s);
     put_pools(&s);

@@ -102,8 +102,14 @@ static void worker_on_mail(struct role_loop *rl, struct mail *mail)
     case MAIL_CACHE_DONE:
         sessions_on_cache_done(&w->sessions, mail->body, mail->len);
         break;
+    case MAIL_GATE_OPEN:
+        sessions_on_gate(&w->sessions);
+        break;
+    case MAIL_WORKER_GONE: /* perhaps before it could tell who was let in */
+        sessions_on_gate(&w->sessions);
+        backend_post_retry(&w->sessions.be);
+        break;
     case MAIL_QUOTA_FREED:
-    case MAIL_WORKER_GONE:
         backend_post_retry(&w->sessions.be);
         break;
     default:
