@@ -126,27 +126,27 @@ static void leave(struct native *n)
     n->gate.inside = GATE_NONE;
     if (side == GATE_NONE)
         return;
-    if (n->gate.is_kept)
+    if (n->gate.nkept > 0)
         gate_end_kept(n->c->ss->env->shm, n->c->ss->env->ordinal);
-    n->gate.is_kept = false;
+    n->gate.nkept = 0;
     leave_one(n->c->ss, side);
 }
 
 static void keep(struct native *n)
 {
     gate_begin_kept(n->c->ss->env->shm, n->c->ss->env->ordinal);
-    n->gate.is_kept = true;
+    n->gate.nkept = 1;
 }
 
 static void leave_to_control(struct native *n)
 {
-    if (!n->gate.is_kept) {
+    if (n->gate.nkept == 0) {
         leave(n);
         return;
     }
     gate_leave_to_control(n->c->ss->env->shm, n->c->ss->env->ordinal);
     n->gate.inside = GATE_NONE;
-    n->gate.is_kept = false;
+    n->gate.nkept = 0;
 }
 
 /* It waits no longer; false: it is inside by now, and goes on. It is off the list before others are
@@ -182,11 +182,9 @@ static void on_timer(struct native *n)
     if (!give_up(n))
         return;
     err_clear(&err);
-    if (side == GATE_COMMIT)
-        err_set(
-            &err, "55P03", "transactions that take snapshots have kept this one from its COMMIT");
-    else
-        err_set(&err, "55P03", "transactions that commit have kept this one from its snapshot");
+    err_set(&err, "55P03", "%s",
+        side == GATE_COMMIT ? "transactions that take snapshots have kept this one from its COMMIT"
+                            : "transactions that commit have kept this one from its snapshot");
     err_hint(&err, "Nothing of it is committed: do it again. A server that hangs keeps all others "
                    "waiting: see SHOW POOL_NODES; the limit is snapshot_wait_timeout.");
     CLIENT_LOG(n->c, LVL_WARNING, "%s", err.msg);

@@ -182,9 +182,9 @@ struct native_gate {
     struct task task;                  /* it was let in */
     enum gate_side waits;
     enum gate_side inside;
-    bool is_kept;  /* its commit is ended by the control process if this one dies */
-    uint32_t has;  /* legs with the transaction's snapshot, as bits */
-    uint32_t legs; /* that are about to take it */
+    uint32_t nkept; /* 1: its commit is ended by the control process if this one dies */
+    uint32_t has;   /* legs with the transaction's snapshot, as bits */
+    uint32_t legs;  /* that are about to take it */
     int64_t since_us;
     void (*go_on)(struct native *n);
     void (*fail)(struct native *n); /* with the error in n->held */
