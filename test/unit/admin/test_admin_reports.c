@@ -314,8 +314,10 @@ START_TEST(figures_per_database)
     for (i = 1; i <= 10; i++)
         histogram_add(&row->query, i);
     histogram_add(&row->wait, 15);
+    for (i = 1; i <= 10; i++)
+        histogram_add(&row->transaction, i + 2);
     fixture_run_report(ADMIN_REPORT_STATS);
-    fixture_assert_rows("shop|3|4|5|6|7|8|9|10|11|5|9|10|10|15|15|15|15\n");
+    fixture_assert_rows("shop|3|4|5|6|7|8|9|10|11|5|9|10|10|15|15|15|15|7|11|12|12\n");
 }
 END_TEST
 
