@@ -46,7 +46,7 @@ enum repl_verdict {
     REPL_KEEP,    /* runs as it is */
     REPL_REWRITE, /* ask for `nasks` values, then splice */
     REPL_ASK,     /* the catalogue has to be asked for `table` first */
-    REPL_FAILED   /* the arena is exhausted, or the text is none */
+    REPL_FAILED   /* the arena is exhausted, the text is none, or it holds what cannot be spliced */
 };
 
 /* A value that the main node is asked for. */

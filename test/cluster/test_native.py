@@ -84,6 +84,39 @@ def test_reads_are_spread(pair):
     assert ports == {str(n.port) for n in it.nodes}
 
 
+def test_reads_of_one_level_are_in_one_place(pair):
+    """No two nodes see half of a cycle of serializable transactions, or of a repeatable snapshot."""
+    it = pair()
+    with it.client() as c:
+        one(c, "create table doctors (name text primary key, on_call bool); insert into doctors values ('a', true), ('b', true)")
+    for _ in range(4):
+        with it.client() as x, it.client() as y:
+            one(x, "update doctors set on_call = true")
+            for c in (x, y):
+                one(c, "begin isolation level serializable")
+                assert c.value("select count(*) from doctors where on_call") == "2"
+            one(x, "update doctors set on_call = false where name = 'a'")
+            one(x, "commit")
+            refused = [m.sqlstate for sql in ("update doctors set on_call = false where name = 'b'", "commit")
+                       for m in y.simple(sql) if m.type == "E"]
+            assert refused[:1] == ["40001"], refused
+            one(y, "rollback")
+    it.equal(tables=("doctors",))
+
+
+def test_strings_that_end_elsewhere(pair):
+    """Where strings end is the server's to say: such a text goes to all nodes as it is, with the DELETE that is in it."""
+    it = pair()
+    with it.client() as c:
+        one(c, "insert into t (id) values (1), (2)")
+        one(c, "set standard_conforming_strings = off")
+        assert c.simple("select 'a\\' || ' ; delete from t where id = 1; --'")[-1].body == b"I"
+        one(c, "reset standard_conforming_strings")
+        assert c.simple("select 'a\\' || ' ; delete from t where id = 2; --'")[-1].body == b"I"
+        it.equal()
+        assert [n.value("select string_agg(id::text, ',') from t") for n in it.nodes] == ["2", "2"]
+
+
 def test_another_node_cannot(pair):
     """What one node cannot do is undone on all."""
     it = pair()

@@ -97,6 +97,21 @@ def test_a_snapshot_is_of_one_moment(pair):
     assert it.equal(tables=("counted",))
 
 
+def test_a_text_without_a_statement_leaves_nothing_open(pair):
+    """Drivers ping so: what they read next is not of the moment of that."""
+    it = si(pair)
+    for node in (0, 1):
+        with reader_of(it, node) as c, it.client() as other:
+            for n, ping in enumerate(("", ";", "-- ping", "/* ping */ ;")):
+                assert c.simple(ping)[-1].body == b"I"
+                one(other, f"update counted set n = {node * 10 + n} where id = 1")
+                assert c.value("select n from counted where id = 1") == str(node * 10 + n)
+            assert c.simple("begin;")[-1].body == b"T"
+            assert c.simple("")[-1].body == b"T"
+            one(c, "rollback")
+    assert not it.nodes[0].rows("select 1 from pg_stat_activity where state like 'idle in%'")
+
+
 def test_who_waits_for_a_row_gets_40001_on_all(pair):
     it = si(pair)
     with it.client() as a, it.client() as b:

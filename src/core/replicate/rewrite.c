@@ -141,6 +141,10 @@ static enum repl_verdict plan_it(struct repl_work *w)
     if (p->nsplices == 0)
         return REPL_KEEP;
     qsort(p->splices, p->nsplices, sizeof *p->splices, by_offset);
+    for (uint32_t i = 1; i < p->nsplices; i++) {
+        if (p->splices[i].offset < p->splices[i - 1].offset + p->splices[i - 1].len)
+            return REPL_FAILED; /* one within another: lo_creat(extract(epoch from now())::int) */
+    }
     return REPL_REWRITE;
 }
 
@@ -203,9 +207,11 @@ static void put_spliced(
             buf_put_byte(sql, text.p[i]);
             continue;
         }
-        for (i++; text.p[i] != '\2'; i++)
+        for (i++; i < text.n && text.p[i] != '\2'; i++)
             n = n * 10 + (uint32_t)(text.p[i] - '0');
-        put_value(plan, n, values, sql);
+        /* A mark that is not ours would be a hole: repl_plain lets none in. */
+        if (i < text.n && n < plan->nasks)
+            put_value(plan, n, values, sql);
     }
 }
 

@@ -19,6 +19,11 @@ static const struct {
     {"uuidv4", "uuid"},
     {"uuidv7", "uuid"},
     {"gen_random_bytes", "bytea"},
+    {"gen_salt", "text"}, /* pgcrypto */
+    {"pgp_sym_encrypt", "bytea"},
+    {"pgp_sym_encrypt_bytea", "bytea"},
+    {"pgp_pub_encrypt", "bytea"},
+    {"pgp_pub_encrypt_bytea", "bytea"},
     {"txid_current", "bigint"},
     {"pg_backend_pid", "integer"},
     {"inet_server_addr", "inet"},

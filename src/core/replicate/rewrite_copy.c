@@ -139,7 +139,7 @@ static void fill_column(struct repl_work *w, const struct repl_column *column, u
     } else {
         (void)repl_ask(w, slice_of(text, expr.len), slice_of_str("text"), false);
         copy->names[copy->n++] = column->name;
-        repl_put_name(&name, column->name);
+        repl_put_name(&name, repl_plain(w, column->name));
         repl_splice(
             w, w->tok[end - 1].offset + w->tok[end - 1].len, 0, ", %.*s", (int)name.len, name.data);
     }

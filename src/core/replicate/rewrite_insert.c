@@ -167,13 +167,13 @@ static void name_columns(struct target *t, uint32_t nvalues, const uint32_t *fil
         for (uint32_t i = 0; i < nvalues; i++) {
             if (i > 0)
                 buf_printf(&out, ", ");
-            repl_put_name(&out, t->table->columns[i].name);
+            repl_put_name(&out, repl_plain(t->w, t->table->columns[i].name));
         }
     }
     for (uint32_t i = 0; i < nfill; i++) {
         if (i > 0 || t->first != 0 || nvalues > 0)
             buf_printf(&out, ", ");
-        repl_put_name(&out, t->table->columns[fill[i]].name);
+        repl_put_name(&out, repl_plain(t->w, t->table->columns[fill[i]].name));
     }
     if (t->first == 0)
         buf_put_byte(&out, ')');

@@ -18,7 +18,9 @@ void repl_table_sql(struct slice relation, struct buf *sql)
 {
     buf_printf(sql,
         "SELECT a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod), "
-        "pg_catalog.pg_get_expr(d.adbin, d.adrelid), a.attgenerated OPERATOR(pg_catalog.<>) '', "
+        "coalesce(pg_catalog.pg_get_expr(d.adbin, d.adrelid), (SELECT "
+        "pg_catalog.pg_get_expr(t.typdefaultbin, 0) FROM pg_catalog.pg_type t WHERE t.oid "
+        "OPERATOR(pg_catalog.=) a.atttypid)), a.attgenerated OPERATOR(pg_catalog.<>) '', "
         "a.attidentity OPERATOR(pg_catalog.<>) '' OR EXISTS (SELECT 1 FROM pg_catalog.pg_depend p "
         "LEFT JOIN pg_catalog.pg_proc f ON f.oid OPERATOR(pg_catalog.=) p.refobjid AND "
         "p.refclassid "

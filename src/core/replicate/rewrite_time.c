@@ -68,7 +68,7 @@ static void put_time(struct repl_work *w, enum sql_time_kind kind, struct slice 
     struct slice precision = slice_of("", 0);
 
     if (open != NULL)
-        precision = slice_of(open, (size_t)(as.p + as.n - open));
+        precision = repl_plain(w, slice_of(open, (size_t)(as.p + as.n - open)));
     if (kind == SQL_TIME_CLOCK && is_timeofday(as))
         buf_printf(out, "\1%u\2", repl_ask(w, slice_of_str(timeofday), slice_of_str("text"), true));
     else if (times[kind].cast == NULL)
@@ -290,7 +290,8 @@ static void constant(struct repl_work *w, uint32_t i)
     if (m == MOMENT_NONE)
         return;
     /* The type's name becomes a cast around the value: its precision is not lost. */
-    type = slice_of(w->text.p + w->tok[at].offset, w->tok[i].offset - w->tok[at].offset);
+    type = repl_plain(
+        w, slice_of(w->text.p + w->tok[at].offset, w->tok[i].offset - w->tok[at].offset));
     repl_splice(w, w->tok[at].offset, (uint32_t)type.n, "CAST(");
     replace_moment(w, i, m);
     repl_splice(w, w->tok[i].offset + w->tok[i].len, 0, " AS %.*s)", (int)type.n, type.p);
@@ -329,6 +330,7 @@ static struct slice splice_default(
     struct buf out = {0};
     size_t at = 7; /* "SELECT " */
 
+    (void)repl_plain(w, text);
     buf_put_byte(&out, '(');
     for (uint32_t i = 0; i < st->ntimes; i++) {
         const struct sql_span *s = &st->times[i].span;

@@ -124,7 +124,7 @@ uint32_t repl_ask(struct repl_work *w, struct slice expr, struct slice cast, boo
             return i;
     }
     if (p->nasks == REPL_MAX_ASKS) {
-        repl_differs(w, slice_of_str("too many values"));
+        w->failed = true; /* never another one's value */
         return 0;
     }
     asks = grow(w, p->asks, p->nasks, &w->ask_cap, sizeof *asks);
@@ -133,6 +133,13 @@ uint32_t repl_ask(struct repl_work *w, struct slice expr, struct slice cast, boo
     p->asks = asks;
     asks[p->nasks] = (struct repl_ask){expr, cast};
     return p->nasks++;
+}
+
+struct slice repl_plain(struct repl_work *w, struct slice s)
+{
+    if (s.n > 0 && memchr(s.p, '\1', s.n) != NULL)
+        w->failed = true;
+    return s;
 }
 
 void repl_splice_text(struct repl_work *w, uint32_t offset, uint32_t len, struct slice text)

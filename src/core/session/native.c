@@ -229,9 +229,11 @@ bool native_cancel(struct client *c, int fd)
         return true;
     }
     if (n->step == STEP_GATE) {
+        if (!n->gate.ops->cancel(n))
+            return false; /* `fd` is still the caller's */
         if (fd != -1)
             close(fd);
-        return n->gate.ops->cancel(n);
+        return true;
     }
     for (unsigned i = 0; i < n->nlegs; i++) {
         if ((!n->leg[i].is_asked && !native_copies(&n->leg[i])) || n->leg[i].link == NULL)
@@ -275,6 +277,8 @@ static void end_exchange(struct native *n)
     buf_clear(&n->out);
     buf_clear(&n->ops);
     drop_exchange(n);
+    if (n->ntables > NATIVE_TABLES_MAX)
+        native_forget_tables(n);
     arena_reset(n->arena);
     c->target = c->link;
     client_note_idle(c);
@@ -309,6 +313,7 @@ void native_finish(struct native *n)
     memset(&n->held, 0, sizeof n->held);
     client_send(c, &held);
     native_gate_leave(n);
+    n->commit.owed = 0;
     if (tx == 'I' && !n->wrapped) {
         n->commit.wrote = false;
         native_settle_schema(n);

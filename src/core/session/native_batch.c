@@ -79,8 +79,7 @@ static void read_bound(struct native *n, struct slice name, struct bound *b)
     b->sql = st->sql;
     b->types = st->types;
     b->by_sql = st->head != NULL;
-    if (sql_parse(n->arena, b->sql, &b->facts) == -1)
-        b->facts.nstmts = 0;
+    native_parse(n, b->sql, &b->facts);
 }
 
 static const char *unsupported(const struct bound *b)

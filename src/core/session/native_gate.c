@@ -353,8 +353,8 @@ static bool text_takes_none(struct native *n, struct slice sql)
 {
     struct sql_facts facts;
 
-    return sql_parse(n->arena, sql, &facts) == 0 &&
-           (facts.nstmts == 0 || takes_none(&facts.stmts[0]));
+    native_parse(n, sql, &facts);
+    return facts.status == SQL_OK && (facts.nstmts == 0 || takes_none(&facts.stmts[0]));
 }
 
 static bool batch_takes_none(struct native *n)

@@ -28,6 +28,8 @@ struct route_question;
 #define NATIVE_HELD_MAX (1024U * 1024)
 /* More than this is not read while an exchange runs. */
 #define NATIVE_AHEAD_MAX 262144
+/* Of more tables nothing is kept from one exchange to the next: 8 kB each. */
+#define NATIVE_TABLES_MAX 256
 /* Everybody. */
 #define NATIVE_ALL (-1)
 /* Whoever is asked next. */
@@ -231,6 +233,7 @@ struct native {
     struct buf ops;         /* ... and what it is owed for, a byte each */
     struct list prepared;
     struct list tables;
+    uint32_t ntables;
     uint64_t changes; /* of the schema, as the tables are known */
     uint64_t salt;    /* of what names mean */
     struct native_told told;
@@ -312,6 +315,8 @@ void native_set_lost(struct err *err);
 void native_detach(struct native *n, struct native_leg *leg, const char *why);
 
 /* native_plan.c */
+/* What the text is; nstmts is 0 where it cannot be told, also by the session's settings. */
+void native_parse(struct native *n, struct slice sql, struct sql_facts *facts);
 /* Where the statement at hand goes, and what becomes of it. NATIVE_ASK: a question is under way.
  * NATIVE_REFUSED: the exchange has ended. */
 enum native_verdict native_plan(struct native *n);

@@ -21,6 +21,7 @@
 
 #include "balance_int.h"
 #include "native_int.h"
+#include "share_int.h"
 
 /* ---- what the catalogue says of functions and views ---- */
 
@@ -140,6 +141,7 @@ static void ask_columns(struct native *n, const struct sql_table *table)
     t->arena = a;
     t->name = arena_strndup(a, name.data, name.len);
     list_push_front(&n->tables, &t->node);
+    n->ntables++;
     repl_table_sql(buf_slice(&name), &sql);
     native_round(n, STEP_COLUMNS, true, (int)n->main);
     native_ask(n, &n->leg[n->main], buf_slice(&sql));
@@ -174,6 +176,15 @@ void native_take_columns(struct native *n)
 }
 
 /* ---- what a statement is ---- */
+
+void native_parse(struct native *n, struct slice sql, struct sql_facts *facts)
+{
+    if (sql_parse(n->arena, sql, facts) == -1)
+        facts->nstmts = 0;
+    /* Where its strings end depends on standard_conforming_strings, or the encoding. */
+    if (route_text_may_differ(sql) && share_text_is_doubtful(n->c, sql))
+        *facts = (struct sql_facts){.status = SQL_SYNTAX};
+}
 
 static bool word_is(struct slice text, const struct sql_stmt *s, const char *word)
 {
@@ -334,7 +345,11 @@ enum native_verdict native_judge(struct native *n, struct slice text, const stru
     const struct sql_stmt *s;
     const char *what;
 
-    if (facts->status != SQL_OK || facts->nstmts == 0) {
+    if (facts->status == SQL_OK && facts->nstmts == 0) {
+        place->on_main = true; /* a text without a statement */
+        return NATIVE_GO;
+    }
+    if (facts->status != SQL_OK) {
         place->writes = true;
         be_everywhere(place, n->gate.ops != NULL); /* a server newer than our grammar may know it */
         return NATIVE_GO;
@@ -414,7 +429,9 @@ enum native_verdict native_rewrite(
         ask_columns(n, plan->table);
         return NATIVE_ASK;
     case REPL_FAILED:
-        native_refuse(n, "54000", "the statement is too long to be replicated");
+        native_refuse(n, "54000",
+            "the statement cannot be rewritten for all servers: too long, too many values, or one "
+            "within another");
         return NATIVE_REFUSED;
     case REPL_REWRITE:
     case REPL_KEEP:
@@ -544,7 +561,9 @@ static enum native_verdict plan_executed(struct native *n, const struct sql_stmt
     struct repl_plan plan;
     enum native_verdict v;
 
-    if (st == NULL || sql_parse(n->arena, st->sql, facts) == -1 || facts->nstmts != 1)
+    if (st != NULL)
+        native_parse(n, st->sql, facts);
+    if (st == NULL || facts->nstmts != 1)
         return NATIVE_GO; /* it says itself that there is none */
     v = native_rewrite(n, st->sql, &facts->stmts[0], &plan);
     if (v != NATIVE_GO)

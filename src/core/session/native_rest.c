@@ -15,31 +15,62 @@
 
 #include "native_int.h"
 
+/* What one client left behind, on all its nodes. */
+struct native_rest_all {
+    unsigned nleft;
+    unsigned n;
+    unsigned nrefused;     /* said an error */
+    uint64_t failed;       /* nodes */
+    bool is_decided_there; /* the main node's own answer is among them, or was an error */
+};
+
 /* The owner of one link until it is quiet. */
 struct native_rest {
     struct sessions *ss;
+    struct native_rest_all *all;
     struct pool *pool;
     struct link *link;
     const struct native_gate_ops *gate; /* NULL: it holds up no snapshots */
     bool failed;
 };
 
+static void detach(struct sessions *ss, int node)
+{
+    struct node_command cmd = {.order = NODE_DETACH, .node = node};
+
+    snprintf(cmd.who, sizeof cmd.who, "%s", "native replication");
+    snprintf(cmd.why, sizeof cmd.why, "%s", "it could not end what the main node had ended");
+    log_at_detail(LVL_WARNING, NULL,
+        "Rebuild it from another node, and attach it: it lacks what the others have.",
+        "node %d is detached: %s", cmd.node, cmd.why);
+    sessions_mail_monitor(ss, MAIL_NODE_COMMAND, &cmd, sizeof cmd);
+}
+
+/* Where all have refused it, it is undone on all: nobody lacks anything. */
+static void all_end(struct sessions *ss, struct native_rest_all *all)
+{
+    bool agrees = all->is_decided_there && all->nrefused == all->n;
+
+    if (--all->nleft > 0)
+        return;
+    for (int node = 0; !agrees && node < 64; node++) {
+        if ((all->failed >> node & 1) != 0)
+            detach(ss, node);
+    }
+    mem_free(all);
+}
+
 static void rest_end(struct native_rest *r)
 {
-    struct node_command cmd = {.order = NODE_DETACH, .node = r->pool->cluster_node};
     struct pool *pool = r->pool;
 
     hold_leave(r->ss->env->shm, r->ss->env->ordinal);
     if (r->gate != NULL)
         r->gate->leave_one(r->ss, GATE_COMMIT);
-    if (r->failed) {
-        snprintf(cmd.who, sizeof cmd.who, "%s", "native replication");
-        snprintf(cmd.why, sizeof cmd.why, "%s", "it could not end what the main node had ended");
-        log_at_detail(LVL_WARNING, NULL,
-            "Rebuild it from another node, and attach it: it lacks what the others have.",
-            "node %d is detached: %s", cmd.node, cmd.why);
-        sessions_mail_monitor(r->ss, MAIL_NODE_COMMAND, &cmd, sizeof cmd);
-    }
+    if (r->failed)
+        r->all->failed |= UINT64_C(1) << pool->cluster_node;
+    r->all->nrefused += r->failed && r->link != NULL;
+    all_end(r->ss, r->all);
     if (r->link != NULL)
         link_release(r->link, true);
     pool_detach(pool);
@@ -133,12 +164,15 @@ static const struct link_owner_ops rest_ops = {
     .on_lost = rest_on_lost,
 };
 
-static void leave(struct native_leg *leg)
+static void leave(struct native_leg *leg, struct native_rest_all *all)
 {
     struct client *c = leg->n->c;
     struct native_rest *r = mem_alloc_zero(sizeof *r);
 
     r->ss = c->ss;
+    r->all = all;
+    all->nleft++;
+    all->n++;
     hold_join(r->ss->env->shm, r->ss->env->ordinal);
     if (leg->n->gate.inside == GATE_COMMIT) {
         r->gate = leg->n->gate.ops;
@@ -176,6 +210,8 @@ void native_leave_behind(struct native *n)
 {
     bool is_known =
         !n->wrapped && n->leg[n->main].link != NULL && n->leg[n->main].link->tx_status == 'I';
+    struct sessions *ss = n->c->ss;
+    struct native_rest_all *all;
     bool ends;
 
     if (n->commit.decision != NULL) {
@@ -186,8 +222,14 @@ void native_leave_behind(struct native *n)
         commit_the_others(n);
     ends = n->step == STEP_FIRST_END || n->step == STEP_OTHER_ENDS || n->ex.is_commit ||
            (n->step == STEP_OTHERS && is_known);
-    for (unsigned i = 0; ends && i < n->nlegs; i++) {
+    if (!ends)
+        return;
+    all = mem_alloc_zero(sizeof *all);
+    all->nleft = 1; /* ours, until all are known */
+    all->is_decided_there = n->leg[n->main].is_asked || n->leg[n->main].kind == 'E';
+    for (unsigned i = 0; i < n->nlegs; i++) {
         if (n->leg[i].is_asked && native_is_up(&n->leg[i]))
-            leave(&n->leg[i]);
+            leave(&n->leg[i], all);
     }
+    all_end(ss, all);
 }

@@ -121,7 +121,7 @@ static void commit_wrapped(struct native *n)
 /* COMMIT of our transaction. */
 static void end_wrapped(struct native *n)
 {
-    if (n->gate.ops != NULL && !n->commit.wrote)
+    if (n->gate.ops != NULL && !n->commit.wrote && !n->place.everywhere)
         native_end_all(n, STEP_READ_ENDS, "COMMIT");
     else if (!n->commit.ops->wrapped(n) && may_commit(n, commit_wrapped, native_fail))
         commit_wrapped(n);
@@ -160,6 +160,10 @@ static int read_leg(struct native *n)
 {
     if (n->failed >= 0)
         return n->failed;
+    /* Only the gate makes snapshots of several nodes one; SERIALIZABLE needs all reads in one
+     * place. */
+    if (n->gate.ops == NULL && (n->wrapped || !is_outside(n)))
+        return (int)n->main;
     if (n->commit.wrote || n->place.on_main || !n->c->ss->conf->load_balance_mode ||
         n->reader < 0 || !native_is_up(&n->leg[n->reader]))
         return (int)n->main;
@@ -374,7 +378,10 @@ static void statement_done(struct native *n)
     n->at = n->ex.is_batch || n->facts.nstmts == 0 ? 1 : n->at + 1;
     n->values = NULL;
     if (!n->ex.is_batch && !n->ex.is_call && n->facts.nstmts == 0) {
-        native_finish(n);
+        if (n->wrapped)
+            end_wrapped(n);
+        else
+            native_finish(n);
         return;
     }
     native_next(n);
@@ -706,8 +713,7 @@ static void begin_query(struct native *n)
     client_note_statement(c, n->text);
     if (client_log_statements(c))
         client_log_statement(c, "", n->text);
-    if (sql_parse(n->arena, n->text, &n->facts) == -1)
-        n->facts.nstmts = 0;
+    native_parse(n, n->text, &n->facts);
     native_next(n);
 }
 

@@ -29,6 +29,7 @@ void native_forget_tables(struct native *n)
         list_remove(node);
         arena_free(&a);
     }
+    n->ntables = 0;
 }
 
 struct native_table *native_table_find(struct native *n, struct slice name)
@@ -50,8 +51,10 @@ void native_follow_schema(struct native *n)
     uint64_t now = balance_worker_change(n->c->ss);
     struct list *node;
 
-    if (now != n->changes)
+    if (now != n->changes) {
         native_forget_tables(n);
+        n->values = NULL; /* they were asked for by another plan */
+    }
     n->changes = now;
     LIST_FOREACH(node, &n->tables)
     {

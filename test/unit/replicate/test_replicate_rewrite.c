@@ -195,6 +195,43 @@ START_TEST(execute_gets_arguments)
 }
 END_TEST
 
+static const char *const refused[] = {
+    "INSERT INTO plain (w) VALUES (CURRENT_TIMESTAMP(/*\1"
+    "4000\2*/3))",
+    "INSERT INTO plain (w) VALUES (CURRENT_TIMESTAMP(/*\1*/3))",
+    "INSERT INTO plain (w) VALUES (timestamp /*\1"
+    "0\2*/ 'now')",
+    "SELECT lo_creat(extract(epoch from now())::int)",
+};
+
+START_TEST(what_cannot_be_spliced)
+{
+    plan_for(refused[_i], false);
+    ck_assert_msg(plan.verdict == REPL_FAILED, "%s", refused[_i]);
+}
+END_TEST
+
+/* One value too many is refused, and not given another one's. */
+START_TEST(values_have_a_limit)
+{
+    struct buf sql = {0};
+
+    buf_printf(&sql, "INSERT INTO plain (a) VALUES (random())");
+    for (int i = 1; i < 1600; i++)
+        buf_printf(&sql, ", (random())");
+    buf_put_byte(&sql, '\0');
+    plan_for(sql.data, false);
+    ck_assert(plan.verdict == REPL_REWRITE);
+    ck_assert_uint_eq(plan.nasks, 1600);
+    sql.data[sql.len - 1] = ' ';
+    buf_printf(&sql, ", (random())");
+    buf_put_byte(&sql, '\0');
+    plan_for(sql.data, false);
+    ck_assert(plan.verdict == REPL_FAILED);
+    buf_free(&sql);
+}
+END_TEST
+
 START_TEST(literals_are_quoted)
 {
     struct buf out = {0};
@@ -219,6 +256,8 @@ int main(void)
     tcase_add_test(tc, the_catalogue_is_asked);
     tcase_add_test(tc, parse_gets_parameters);
     tcase_add_test(tc, execute_gets_arguments);
+    tcase_add_loop_test(tc, what_cannot_be_spliced, 0, sizeof refused / sizeof refused[0]);
+    tcase_add_test(tc, values_have_a_limit);
     tcase_add_test(tc, literals_are_quoted);
     suite_add_tcase(suite, tc);
     runner = srunner_create(suite);
