@@ -85,6 +85,24 @@ def test_a_write_around_us_is_seen(rows, start_pool, read, write):
     rows.rows("alter table t alter v type text")
 
 
+def test_another_key_around_us(rows, start_pool):
+    """Which columns identify a row is part of what is known of its table."""
+    rows.rows("drop table if exists k; create table k (id int primary key, more int not null unique, v text)")
+    rows.rows("insert into k select i, i, 'old' from generate_series(1, 20) i")
+    pool = start_pool(rows.address, **POOL)
+    with Wire(pool.address) as w:
+        w.login()
+        read = "select count(*) from k where id = 7"
+        assert one(w, read) == "1"
+        good(pool)
+        rows.rows("alter table k drop constraint k_pkey")
+        rows.rows("alter table k replica identity using index k_more_key")
+        waits.wait_for("the new key is known", lambda: good(pool)["emptied"] != "0")
+        warm(pool, w, read)
+        rows.rows("update k set id = 700 where id = 7")
+        waits.wait_for("the row is gone", lambda: one(w, read) == "0", 5)
+
+
 def test_how_long_it_takes(rows, start_pool):
     """From the end of a write around us until no old result is told any more: 20 ms at the 99th percentile on a machine that
     does nothing else (doc/bench/notes.md); here it is seen that nothing waits for a timer."""

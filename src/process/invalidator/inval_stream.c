@@ -300,6 +300,7 @@ static void begin_reading(struct inval_stream *s)
 {
     s->stage = STREAM_OPEN;
     s->backoff_ms = 0;
+    s->lsn = 0; /* that of another primary says nothing */
     s->digest_us = clock_mono_us();
     s->wants_sample = true;
     not_good(s);
