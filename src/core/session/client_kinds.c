@@ -266,14 +266,20 @@ static char console_tx_status(const struct client *c)
     return client_console(c)->tx;
 }
 
+/* A session that has ended is like a relayed one for those that hold it still. */
+#define AT_HOME                                                                                    \
+    .place = share_quick_place_home, .goes_on = no_text, .choose = home_choose,                    \
+    .choose_batch = home_choose_batch, .chosen = home_chosen, .lacks = no_text, .reads = no_text,  \
+    .may_ask = yes, .begun = home_begun, .sent = home_sent, .routed = home_routed,                 \
+    .explain_asks = no_text, .explain = balance_explain_home
+
 #define LIKE_RELAYED                                                                               \
     .fed = nothing, .message = client_message, .wants_whole = relayed_wants_whole,                 \
     .pace = relayed_pace, .stop_keeping = nothing, .granted = yes,                                 \
     .entered = native_session_begin, .welcomed = nothing, .follow = share_login_follow,            \
     .pool_mode = relayed_pool_mode, .setting = relayed_setting, .orders = no,                      \
     .turn = relayed_turn, .kept = relayed_kept, .can_travel = never,                               \
-    .tells_by_link = relayed_tells_by_link, .explain_asks = no_text,                               \
-    .explain = balance_explain_home
+    .tells_by_link = relayed_tells_by_link, AT_HOME
 
 #define SHARING                                                                                    \
     .feed = client_feed_messages, .fed = sharing_fed, .message = sharing_message,                  \

@@ -183,7 +183,8 @@ static bool kill_find(
 {
     if (admin_kill_find(k, c->ss->env->shm, c->pool->cluster_node, row, names))
         return true;
-    share_kill_forget(c);
+    if (c->kind->turn(c) != NULL && c->share->phase != SHARE_JUDGING)
+        share_kill_forget(c); /* else its answer is on its way */
     return false;
 }
 

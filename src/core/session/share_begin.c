@@ -506,7 +506,8 @@ WARM enum feed_step share_begin_query(struct client *c, struct feed_run *run, st
             return FEED_PASS;
         }
     }
-    return c->kind->chosen(c, go_on_with_query(c, run, msg, *facts, is_alone));
+    step = go_on_with_query(c, run, msg, *facts, is_alone);
+    return step == FEED_STOP ? step : c->kind->chosen(c, step); /* who has gone has no kind */
 }
 
 /* What a look ahead over a sequence found. */
@@ -716,6 +717,8 @@ static enum feed_step go_on_with_batch(
     const char *sync = end;
     bool is_closed = false;
 
+    if (step == FEED_STOP)
+        return step; /* the session has ended with it */
     if (step == FEED_PASS)
         step = share_make_ready(c, run);
     if (step == FEED_PASS && !is_fresh && share_columns_ask_first(c, run))
@@ -741,9 +744,9 @@ static bool lone_lacks(struct client *c, const char *p, const char *end)
         !batch_lone_read(&sent, p, end) || !sent.syncs)
         return false;
     if (sent.parse.p != NULL)
-        return share_home_lacks(c, sent.sql);
+        return c->kind->lacks(c, sent.sql);
     n = share_name_find(c->share, sent.name);
-    return n != NULL && n->prep != NULL && share_home_lacks(c, prep_sql(n->prep));
+    return n != NULL && n->prep != NULL && c->kind->lacks(c, prep_sql(n->prep));
 }
 
 static enum feed_step begin_batch(

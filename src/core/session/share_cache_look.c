@@ -58,12 +58,24 @@ static bool is_eligible(const struct client *c)
     return s->tx != SHARE_TX_VIRTUAL || !begins_otherwise(s);
 }
 
+/* A link that is lent says where: the client's pool is not to become another one under it. */
+static int node_of_writes(struct client *c)
+{
+    const struct link *lent = c->share->turn->home != NULL ? c->share->turn->home : c->link;
+    int node;
+
+    if (lent == NULL)
+        return share_write_node(c);
+    node = lent->pool->cluster_node;
+    return node >= POOLS_FIRST_TARGET || node == sessions_write_node(c->ss) ? node : VIEW_NO_NODE;
+}
+
 /* False: no server is known to take writes, or nothing tells it apart. In memcached a node's number
  * says nothing: another pgpool may have given it to another server; `key` gets its address then. */
 static bool head_of(
     struct client *c, char kind, uint16_t nreads, struct qcache_key_head *head, struct buf *key)
 {
-    int node = share_write_node(c);
+    int node = node_of_writes(c);
     const char *host;
     int64_t timeout_ms;
     int port;

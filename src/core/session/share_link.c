@@ -592,7 +592,8 @@ static bool yields(struct client *c, struct link *link, const struct errmsg *m)
 static bool is_asked_in_vain(const struct client *c, const struct link *link)
 {
     return c->share->phase == SHARE_LOOKING ||
-           (c->share->phase == SHARE_ASKING && link->expect.len > 1);
+           (c->share->phase == SHARE_ASKING && link->expect.len > 1) ||
+           (c->share->phase == SHARE_JUDGING && expect_head(&link->expect) == OP_QUERY);
 }
 
 /* A query of ours was cut short (a cancel request, a timeout): what follows it must not go on as if
@@ -628,7 +629,7 @@ static void on_own_error(struct client *c, struct link *link, const struct errms
 {
     struct share *s = c->share;
 
-    if (s->phase == SHARE_JUDGING) {
+    if (s->phase == SHARE_JUDGING && !is_asked_in_vain(c, link)) {
         share_kill_on_error(c, m);
         return;
     }
@@ -646,7 +647,7 @@ static void on_own_error(struct client *c, struct link *link, const struct errms
     CLIENT_LOG(c, LVL_LOG, "node %d refuses what brings a session up to date: %.*s",
         link->pool->cluster_node, (int)m->message.n, m->message.p);
     /* That it failed is forgotten with the end of the question. */
-    link->must_clean = link->must_clean || s->phase == SHARE_ASKING;
+    link->must_clean = link->must_clean || s->phase == SHARE_ASKING || s->phase == SHARE_JUDGING;
     if (slice_eq_str(m->sqlstate, "57014"))
         on_cut_short(c, link, m);
 }

@@ -355,7 +355,8 @@ static void judge_lead(struct wd *w)
     (void)wd_raft_voters(w->raft, voter);
     if (sighted != WD_NO_MEMBER)
         better = sighted;
-    else if (beside != WD_NO_MEMBER && may_take(w, voter, beside))
+    else if (beside != WD_NO_MEMBER && may_take(w, voter, beside) &&
+             !is_blind(w, w->other[beside].said.lost))
         better = beside;
     else
         better = find_better(w, w->is_called_dead ? ANY : wd_conf(w)->wd_priority);

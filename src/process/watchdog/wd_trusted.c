@@ -34,7 +34,8 @@ struct wd_trusted {
     struct timer timer;
     enum wd_trust state;
     bool heard;          /* in this round */
-    int64_t answered_us; /* loop time of the last answer; 0: there was none */
+    int64_t asked_us;    /* loop time at which this round began */
+    int64_t answered_us; /* ... and at which the last one did that was answered; 0: none was */
     int nhosts;
     struct asked asked[];
 };
@@ -69,7 +70,7 @@ static void conclude(struct wd_trusted *t, enum wd_trust state)
         log_at(LVL_LOG, "a trusted server answers again");
     t->state = state;
     if (state == WD_TRUST_ANSWERS)
-        t->answered_us = loop_now_us(t->lp);
+        t->answered_us = t->asked_us;
     t->fn(t->owner);
 }
 
@@ -127,6 +128,7 @@ void wd_trusted_ask(struct wd_trusted *t)
     if (t->nhosts == 0 || !is_over(t))
         return;
     t->heard = false;
+    t->asked_us = loop_now_us(t->lp);
     timer_start(t->lp, &t->timer, t->period_ms);
     for (i = 0; i < t->nhosts; i++)
         ask_one(&t->asked[i]);
