@@ -19,8 +19,9 @@
 #define CRYPTO_CERT_HASH_MAX 64
 
 /* Puts all memory that OpenSSL takes from now on, keys and sessions of TLS among it, where core
- * dumps leave it out, and calls what computes with secrets once. For the first lines of a program:
- * false when OpenSSL has memory already. */
+ * dumps leave it out, and calls what computes with secrets once. What it has stays until the end of
+ * the process, for threads may use it until then. For the first lines of a program: false when
+ * OpenSSL has memory already. */
 bool crypto_hide_memory(void);
 /* True when the functions below work at all. */
 bool crypto_is_built(void);

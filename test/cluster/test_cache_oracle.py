@@ -170,10 +170,10 @@ def test_settings_change_nothing(wire):
     ("select * from tr_off", {"a": (23, 1, 0)}),
     ("select * from cols, t", {}),
     ("select * from v", {}),
-    ("select * from p", {}),
+    ("select * from p", {"a": (23, 1, 2)}),
     ("select * from rls", {}),
 ])
 def test_columns_that_tell_rows_apart(wire, sql, expected):
-    """Types, numbers, whether there are triggers."""
+    """Types, numbers, whether there are triggers (1) or partitions (2)."""
     found = {name: (b & 0xffffffff, b >> 32 & 0xffff, b >> 48) for kind, _, _, b, name in ask(wire, sql) if kind == "k"}
     assert found == expected

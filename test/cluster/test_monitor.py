@@ -75,10 +75,11 @@ def test_roles_and_status(trio, start_pool):
     wait_settled(pool, trio.at)
     waits.wait_for("standbys stream", lambda: [r["replication_state"] for r in show(pool)] ==
                    ["" if i == trio.at else "streaming" for i in range(3)])
+    waits.wait_for("how they follow is known", lambda: [r["replication_sync_state"] for r in show(pool)] ==
+                   ["" if i == trio.at else "async" for i in range(3)])
     rows = show(pool)
     assert [r["pg_role"] for r in rows] == roles(trio.at)
     assert [r["pg_status"] for r in rows] == ["up"] * 3
-    assert [r["replication_sync_state"] for r in rows] == ["" if i == trio.at else "async" for i in range(3)]
     assert f"find_primary_node: primary node is {trio.at}" in pool.log()
 
 

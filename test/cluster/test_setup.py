@@ -107,9 +107,8 @@ def test_other_modes(setup):
     assert setup.psql("pgpool show backend_clustering_mode") == "raw"
     assert setup.psql("pgpool show health_check_test") == "on"
     assert setup.psql("select pg_is_in_recovery()", setup.port + 3) == "f"
-    for mode, why in (("i", "not built yet"), ("x", "unknown mode")):
-        done = setup.run("-m", mode)
-        assert done.returncode == 1 and why in done.stderr
+    done = setup.run("-m", "x")
+    assert done.returncode == 1 and "unknown mode" in done.stderr
 
 
 def test_without_servers(setup):

@@ -247,7 +247,7 @@ def test_t14_keys_fit_the_client_that_comes_second(fake, start_pool):
     """A link that somebody opened in protocol 3.2 is lent to a client of 3.0, whose key has four bytes: drivers take a longer one for
     a broken connection."""
     server = fake()
-    pool = start_pool(server.address, num_init_children=1)
+    pool = start_pool(server.address, num_init_children=1, default_pool_size=1)  # the next one waits until it is clean
     for version in (PROTO_3_2, PROTO_3_0, PROTO_3_2):
         with Wire(pool.address) as w:
             assert w.login("fake", "fake", version=version)[-1].type == "Z"

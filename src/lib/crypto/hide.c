@@ -60,6 +60,9 @@ bool crypto_hide_memory(void)
 {
     bool is_hidden = CRYPTO_set_mem_functions(hidden_new, hidden_resize, hidden_free) == 1;
 
+    /* A worker that ends may have a thread that still computes: OpenSSL is not taken away under it
+     * at the exit of the process, which gives all of it back anyway. */
+    (void)OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL);
     call_all_once();
     return is_hidden;
 }
