@@ -40,7 +40,8 @@ bool repl_names_column(struct slice written, const struct repl_column *column);
 
 /* Adds a value, or finds the one with the same expression (`once`): its number. */
 uint32_t repl_ask(struct repl_work *w, struct slice expr, struct slice cast, bool once);
-/* What others wrote and becomes part of a splice: it must not look like our marks (then w->failed). */
+/* What others wrote and becomes part of a splice: it must not look like our marks (then w->failed).
+ */
 struct slice repl_plain(struct repl_work *w, struct slice s);
 /* Adds a splice, its text formatted. */
 void repl_splice(struct repl_work *w, uint32_t offset, uint32_t len, const char *fmt, ...)
