@@ -27,11 +27,7 @@ def web_pool(start_pool, *backends, **conf):
 def slot_pid(pool, title: str) -> int:
     """The process of `pool` with that title."""
     def found():
-        for pid in pool.pids():
-            with open(f"/proc/{pid}/cmdline", "rb") as file:
-                if title.encode() in file.read():
-                    return pid
-        return None
+        return next((pid for pid in pool.pids() if title in procs.command_line(pid)), None)
     return waits.wait_for(f"a process is called {title}", found)
 
 
