@@ -5,6 +5,7 @@
  * than client_auth_pass, tell a client why it did not pass. */
 #include "config.h"
 
+#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -34,12 +35,18 @@ void client_auth_on_move(struct client_auth *a)
 static void auth_read_address(struct client_auth *a)
 {
     const struct client_row *row = a->who.row;
+    struct sockaddr_in6 six = {.sin6_family = AF_INET6};
     struct sockaddr_storage ss;
     socklen_t len = sizeof ss;
 
     if (row != NULL && row->addr_kind == ROW_ADDR_IPV4) { /* known since it was accepted */
         a->addr.n = 4;
         memcpy(a->addr.bytes, row->addr, 4);
+        return;
+    }
+    if (row != NULL && row->addr_kind == ROW_ADDR_IPV6) {
+        memcpy(&six.sin6_addr, row->addr, sizeof six.sin6_addr);
+        a->addr = hba_addr_of((const struct sockaddr *)&six);
         return;
     }
     memset(&ss, 0, sizeof ss);
@@ -91,17 +98,31 @@ struct client_auth *client_auth_new(struct login_auth *sa, const struct login_wh
     return a;
 }
 
+static bool auth_is_sent_away(struct client_auth *a)
+{
+    struct err err = {0};
+
+    if (!client_auth_is_blocked(a, AUTH_GUARD_WRONG))
+        return false;
+    err_set_fatal(&err, "28000", "too many failed logins from this address");
+    err_hint(&err, "Wait for a minute.");
+    a->is_counted = true; /* a refused attempt does not make the time longer */
+    client_auth_stop(a, &err, "auth_failure_limit is reached.");
+    return true;
+}
+
 void client_auth_start(struct client_auth *a)
 {
     struct err err = {0};
 
-    if (client_auth_is_blocked(a, AUTH_GUARD_WRONG)) {
-        err_set_fatal(&err, "28000", "too many failed logins from this address");
-        err_hint(&err, "Wait for a minute.");
-        a->is_counted = true; /* a refused attempt does not make the time longer */
-        client_auth_stop(a, &err, "auth_failure_limit is reached.");
+    /* Who has hung up has no address, and must not pass for a client of a Unix socket. */
+    if (!a->who.is_unix && a->addr.n == 0) {
+        err_set_fatal(&err, "08006", "the client has gone");
+        client_auth_stop(a, &err, "Its address is not known any more.");
         return;
     }
+    if (auth_is_sent_away(a))
+        return;
     a->matched = auth_on_rule;
     if (a->sa->be->conf->enable_pool_hba)
         client_auth_match(a);
@@ -168,5 +189,6 @@ enum client_auth_input client_auth_wants(const struct client_auth *a)
 
 void client_auth_input(struct client_auth *a, struct slice body)
 {
-    client_auth_on_answer(a, body);
+    if (!auth_is_sent_away(a)) /* others may have failed while this one waited */
+        client_auth_on_answer(a, body);
 }

@@ -5,7 +5,10 @@ import asyncio
 import hashlib
 import os
 import signal
+import socket
+import struct
 import subprocess
+from pathlib import Path
 
 import asyncpg
 import psycopg
@@ -14,7 +17,7 @@ import pytest
 import auth_house as house
 from pgt import postgres, procs
 from pgt.waits import SCALE, wait_for
-from pgt.wire import SYNC, Address, Wire, bind, close, describe, execute, message, parse, query
+from pgt.wire import SYNC, Address, Wire, bind, close, describe, execute, message, parse, query, startup
 
 MD5_LINE = f"op:{hashlib.md5(b'op_pw').hexdigest().upper()}\n"
 # password: verifier_pw
@@ -358,6 +361,26 @@ def test_reload(server, pools):
     assert error(enter(pool, "look", "look_pw").simple("RELOAD")).sqlstate == "42501"
     bad = error(enter(pool, "boss", "boss_pw", "postgres").simple("pgpool reload"))
     assert (bad.sqlstate, bad.text) == ("42501", "RELOAD is an order of pgpool's own database")
+
+
+def test_who_has_hung_up_is_no_client_of_a_unix_socket(server, pools):
+    """A socket that was reset has no address any more, but what came before is still read: a line for local clients is not its."""
+    if not Path("/proc/net/if_inet6").exists() or f"{1:032x}" not in Path("/proc/net/if_inet6").read_text(encoding="ascii"):
+        pytest.skip("this machine has no ::1")
+    pool = pools([server.address], hba="local all all trust\nhost all all all reject\n", listen_addresses="127.0.0.1,::1",
+                 num_init_children=1, admin_users="op")
+    enter(pool, address=pool.socket).bye()
+    children = procs.children(pool.daemon.pid)
+    for pid in children:
+        os.kill(pid, signal.SIGSTOP)
+    gone = socket.create_connection(("::1", pool.port), 5)
+    gone.sendall(startup({"user": "op", "database": "pgpool"}) + query("DISABLE postgres"))
+    gone.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    gone.close()
+    for pid in children:
+        os.kill(pid, signal.SIGCONT)
+    wait_for("it was looked at", lambda: 'of user "op" failed' in pool.log() or "disabled by" in pool.log())
+    assert "disabled by" not in pool.log()
 
 
 def test_pgbouncers_orders(server, pools):
