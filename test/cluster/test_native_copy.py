@@ -125,8 +125,9 @@ def test_who_goes_amid_a_copy(pair):
         assert error_of(got).sqlstate == "40000"
         waits.wait_for("node 2 is down", lambda: it.status()[2][3] == "down")
         fine(copy(c, "copy q (v) from stdin", b"7\n"))
-    it.equal(it.nodes[:2])
-    assert it.nodes[1].value("select count(*) from q") == "2"
+    # Numbers that a COPY took before it was undone are gone, on each node as far as it had come (known-gaps.md).
+    assert [n.value("select string_agg(v::text, ',' order by v) from q") for n in it.nodes[:2]] == ["5,7"] * 2
+    it.equal(it.nodes[:2], tables=("t", "s", "accounts"))
 
 
 def run(it, program, *args, **kw):
