@@ -298,8 +298,8 @@ struct sql_facts {
  * facts. Returns 0 when the text is accepted, else -1 with out->status saying why. */
 int sql_parse(struct arena *a, struct slice text, struct sql_facts *out);
 
-/* What two texts that differ only in literals, comments, white space, case and the length of their
- * lists of literals have in common. Never equal to zero for a text with tokens. */
+/* What two texts that differ only in literals, comments, white space, case, the length of their
+ * lists of literals and semicolons at the end have in common. Never equal to zero for a text with tokens. */
 struct sql_fingerprint {
     uint64_t hi;
     uint64_t lo;
@@ -311,7 +311,8 @@ struct sql_fingerprint {
 int sql_fingerprint(struct arena *a, struct slice text, struct sql_fingerprint *out);
 
 /* The text without values, for people: literals become parameters with numbers behind those that it
- * has, a list of literals behind IN its first one and "...", white space and comments one blank.
+ * has, a list of literals behind IN its first one and "...", white space and comments one blank;
+ * semicolons at the end are left out.
  * Stops behind `max` bytes. Returns 0, or -1 (and *out is of no use) where sql_fingerprint does. */
 struct buf;
 int sql_mask(struct arena *a, struct slice text, size_t max, struct buf *out);

@@ -90,6 +90,25 @@ def test_rows_of_commands(pg, start_pool, mode):
     w.simple("drop table counted")
 
 
+def test_one_text_in_many_shapes(pg, start_pool):
+    """White space, comments, the case of words, lists of values and semicolons at the end are no part of a statement."""
+    pool = start_pool(pg.address, num_init_children=2)
+    admin = login(pool)
+    shapes = ["select 1 where 2 in (3)", "SELECT 1 WHERE 2 IN (3);", "select  4\twhere\n5 in (6, 7) ; ", "/* a */ select 1 where 2 in (3); -- b",
+              "select 1 where 2 in (3);;", "select 1 where 2 in (9); -- c"]
+    for n in range(4):
+        with login(pool, database="other_db") as w:
+            for text in shapes[n:] + shapes[:n]:
+                w.simple(text)
+            w.send(parse(shapes[n], ""), bind(), execute(), SYNC)
+            w.ready()
+            w.simple("begin; select 8 where true; commit;")
+            w.simple("begin; select 8 where true; commit")
+    got = [r for r in report(admin, "pool_statements") if "where" in r["statement"].lower()]
+    assert sorted(int(r["calls"]) for r in got) == [8, 28], got
+    assert not any(r["statement"].endswith(";") for r in got), got
+
+
 def found(admin):
     return statements(admin, "postgres").get("select $1 as seen")
 

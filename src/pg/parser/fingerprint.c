@@ -14,7 +14,7 @@
 
 int sqlfp_scan(struct sqlp *st, struct sqlfp *fp)
 {
-    enum sqlfp_list list = SQLFP_LIST_NONE;
+    struct sqlfp_held held = {SQLFP_LIST_NONE, 0};
     struct sql_tok v;
     int token;
 
@@ -22,7 +22,7 @@ int sqlfp_scan(struct sqlp *st, struct sqlfp *fp)
     while ((token = sqlscan_token(&v, st->scanner)) != 0) {
         if (token == SQLP_BROKEN)
             return -1;
-        if (sqlfp_put_token(fp, &list, token, &v) && (token == IDENT || token == UIDENT))
+        if (sqlfp_put_token(fp, &held, token, &v) && (token == IDENT || token == UIDENT))
             sqlfp_put_name(fp, &v, sqlp_word_bytes(st, &v));
     }
     return 0;

@@ -79,6 +79,13 @@ enum sqlfp_list {
     SQLFP_LIST_SIGN   /* a minus after that, not mixed in either */
 };
 
+/* Semicolons are held back, too, until a token follows: those at the end of a text are no part of
+ * what it is, however a driver ends its statements. */
+struct sqlfp_held {
+    enum sqlfp_list list;
+    uint32_t nends; /* semicolons */
+};
+
 /* Returns whether the token is to be mixed in; what was held back before it is mixed in first. */
 static inline bool sqlfp_step_list(struct sqlfp *fp, enum sqlfp_list *state, int token)
 {
@@ -123,11 +130,17 @@ static inline void sqlfp_start(struct sqlfp *fp)
 
 /* Mixes a token in, but for a name's text: true when that is to follow. */
 static inline bool sqlfp_put_token(
-    struct sqlfp *fp, enum sqlfp_list *list, int token, const struct sql_tok *v)
+    struct sqlfp *fp, struct sqlfp_held *held, int token, const struct sql_tok *v)
 {
     fp->layout = sqlfp_fold_mul(fp->layout ^ ((uint64_t)v->off << 32 | v->end), SQLFP_MUL_LAYOUT);
-    if (!sqlfp_step_list(fp, list, token))
+    if (!sqlfp_step_list(fp, &held->list, token))
         return false;
+    if (token == ';') {
+        held->nends++;
+        return false;
+    }
+    for (; held->nends > 0; held->nends--)
+        sqlfp_mix(fp, ';');
     sqlfp_mix(fp, (uint64_t)token);
     if (token == OP || token == PARAM)
         sqlfp_mix(fp, hash_bytes(v->p, v->n, SQLFP_MUL_HI));

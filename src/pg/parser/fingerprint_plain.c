@@ -252,7 +252,7 @@ static void note_gap(struct sqlfp_gaps *gaps, int token, const struct sql_tok *v
 
 bool sqlfp_plain(const char *base, size_t n, struct sqlfp *out, struct sqlfp_gaps *gaps)
 {
-    enum sqlfp_list list = SQLFP_LIST_NONE;
+    struct sqlfp_held held = {SQLFP_LIST_NONE, 0};
     struct sqlfp fp = {.seed = out->seed};
     struct plain s = {.base = base, .end = base + n, .at = base};
     struct sql_tok v;
@@ -264,7 +264,7 @@ bool sqlfp_plain(const char *base, size_t n, struct sqlfp *out, struct sqlfp_gap
     while ((token = cut(&s, &v)) > 0) {
         if (gaps != NULL)
             note_gap(gaps, token, &v);
-        if (!sqlfp_put_token(&fp, &list, token, &v) || token != IDENT)
+        if (!sqlfp_put_token(&fp, &held, token, &v) || token != IDENT)
             continue;
         if (v.flags == 0 && v.n <= sizeof s.word.w)
             sqlfp_put_word(&fp, &s.word, v.n, false);

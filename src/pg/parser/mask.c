@@ -15,6 +15,7 @@ struct masking {
     uint32_t last_end; /* of the token before */
     uint32_t nparams;  /* numbers given so far */
     bool is_in_list;   /* ", ..." was put */
+    uint32_t end;      /* of what was put, without the semicolons behind it */
 };
 
 static int64_t number_of(const struct sql_tok *v, const char *base)
@@ -106,9 +107,13 @@ int sql_mask(struct arena *a, struct slice text, size_t max, struct buf *out)
     largest = largest_param(a, text);
     m.nparams = (uint32_t)largest;
     if (largest >= 0 && open_scan(&st, a, text))
-        while (
-            (token = sqlscan_token(&v, st.scanner)) != 0 && token != SQLP_BROKEN && out->len < max)
+        while ((token = sqlscan_token(&v, st.scanner)) != 0 && token != SQLP_BROKEN &&
+               out->len < max) {
             put_token(&m, &list, token, &v, text.p);
+            if (token != ';')
+                m.end = out->len;
+        }
+    out->len = m.end;
     arena_release(a, mark);
     return token == SQLP_BROKEN ? -1 : 0;
 }
