@@ -25,6 +25,8 @@ struct chart_sample {
     uint64_t bytes;
     int64_t lag_bytes[CHARTS_NODES];
     uint64_t statements[CHARTS_NODES];
+    uint64_t node_requests[CHARTS_NODES]; /* that were answered there, */
+    uint64_t node_us[CHARTS_NODES];       /* and how long that took */
 };
 
 /* A sample is written before it is counted. */

@@ -16,6 +16,7 @@
 #include "base/mem.h"
 #include "ipc/charts.h"
 #include "ipc/dbstats.h"
+#include "ipc/nodestats.h"
 #include "session/session.h"
 #include "sys/clock.h"
 
@@ -29,6 +30,7 @@ struct web_ring {
     struct web *web;
     struct timer timer;
     struct dbstats_sum sum;
+    struct nodestats_sum node_sum;
     struct charts *charts; /* in shared memory */
 };
 
@@ -47,8 +49,9 @@ static void take_databases(struct web_ring *ring, struct chart_sample *s)
     }
 }
 
-static void take_nodes(struct web *w, struct chart_sample *s)
+static void take_nodes(struct web_ring *ring, struct chart_sample *s)
 {
+    struct web *w = ring->web;
     struct admin_counts c;
     int i;
 
@@ -60,6 +63,9 @@ static void take_nodes(struct web *w, struct chart_sample *s)
         session_node_counts(w->role.env->shm, i, &c);
         s->lag_bytes[i] = w->view.node[i].delay_bytes;
         s->statements[i] = c.nselect + c.ninsert + c.nupdate + c.ndelete + c.nddl + c.nother;
+        nodestats_sum(w->role.env->shm, i, &ring->node_sum);
+        s->node_requests[i] = ring->node_sum.nrequests;
+        s->node_us[i] = ring->node_sum.query_us;
     }
 }
 
@@ -77,7 +83,7 @@ static void take_sample(struct web_ring *ring)
     s->at_s = clock_wall_us() / CLOCK_US_PER_S;
     s->clients = session_count_all(w->role.env->shm);
     take_databases(ring, s);
-    take_nodes(w, s);
+    take_nodes(ring, s);
     ring->charts->nseconds++;
     if (last == NULL || s->at_s - last->at_s >= 60) {
         ring->charts->minute[ring->charts->nminutes % CHARTS_MINUTES] = *s;
@@ -142,6 +148,8 @@ static void put_sample(struct web_json *j, const struct chart_sample *s, int nno
     for (i = 0; i < nnodes; i++) {
         web_json_int(j, s->lag_bytes[i]);
         web_json_int(j, (int64_t)s->statements[i]);
+        web_json_int(j, (int64_t)s->node_requests[i]);
+        web_json_int(j, (int64_t)s->node_us[i]);
     }
     web_json_close(j, ']');
 }
@@ -173,6 +181,7 @@ void web_ring_page(const struct web_request *r, struct web_answer *a)
 {
     static const char *const columns[] = {"at", "clients", "waiting", "links", "queries",
         "transactions", "query_us", "assignments", "wait_us", "bytes"};
+    static const char *const node_columns[] = {"lag_bytes", "statements", "requests", "query_us"};
     const struct web_ring *ring = r->web->ring;
     int64_t seconds = number_of(r, "seconds", CHARTS_SECONDS, CHARTS_MINUTES * 60);
     int64_t points = number_of(r, "points", POINTS_PRESET, POINTS_MAX);
@@ -185,6 +194,11 @@ void web_ring_page(const struct web_request *r, struct web_answer *a)
     web_json_open(&j, '[');
     for (i = 0; i < sizeof columns / sizeof columns[0]; i++)
         web_json_text(&j, slice_of_str(columns[i]));
+    web_json_close(&j, ']');
+    web_json_key(&j, "node_columns"); /* behind the others, for each node */
+    web_json_open(&j, '[');
+    for (i = 0; i < sizeof node_columns / sizeof node_columns[0]; i++)
+        web_json_text(&j, slice_of_str(node_columns[i]));
     web_json_close(&j, ']');
     web_json_key(&j, "nodes");
     web_json_int(&j, nnodes);

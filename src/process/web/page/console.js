@@ -130,13 +130,15 @@ function charts(history) {
   const times = s.slice(1).map((x) => x[0]);
   const gauge = (at) => s.slice(1).map((x) => x[at]);
   const nodes = [...Array(Math.min(6, history.nodes)).keys()];
+  const place = (n, name) => history.columns.length + history.node_columns.length * n + history.node_columns.indexOf(name);
   const all = [
     chartCard(word("chartWork"), times, [{ name: word("statements"), values: rates(s, 4, undefined, 1) }, { name: word("transactions"), values: rates(s, 5, undefined, 1) }]),
     chartCard(word("chartTime"), times, [{ name: word("request"), values: rates(s, 6, 4, 1e-3) }, { name: word("wait"), values: rates(s, 8, 7, 1e-3) }]),
     chartCard(word("chartClients"), times, [{ name: word("clients"), values: gauge(1) }, { name: word("waiting"), values: gauge(2) }, { name: word("links"), values: gauge(3) }]),
-    chartCard(word("chartNodes"), times, nodes.map((n) => ({ name: `#${n}`, values: rates(s, 11 + 2 * n, undefined, 1) }))),
+    chartCard(word("chartNodes"), times, nodes.map((n) => ({ name: `#${n}`, values: rates(s, place(n, "statements"), undefined, 1) }))),
+    chartCard(word("chartNodeTime"), times, nodes.map((n) => ({ name: `#${n}`, values: rates(s, place(n, "query_us"), place(n, "requests"), 1e-3) }))),
   ];
-  if (history.nodes > 1) all.push(chartCard(word("chartLag"), times, nodes.map((n) => ({ name: `#${n}`, values: gauge(10 + 2 * n) }))));
+  if (history.nodes > 1) all.push(chartCard(word("chartLag"), times, nodes.map((n) => ({ name: `#${n}`, values: gauge(place(n, "lag_bytes")) }))));
   return el("div", { class: "grid" }, all);
 }
 
@@ -253,12 +255,16 @@ const pages = {
       card(word("events"), eventTable(events.rows.slice(-5).reverse()))];
   },
   async servers() {
-    const [nodes, stats] = await Promise.all([rows("nodes"), rows("backend_stats")]);
+    const [nodes, stats, times] = await Promise.all(["nodes", "backend_stats", "node_times"].map((name) => rows(name)));
+    const ms = (key) => (n) => n.requests === 0 ? "" : `${short(n[key] / 1000)} ms`;
     const [recoveries, watchdog, votes] = await Promise.all(["recovery", "watchdog", "watchdog_events"].map((name) => rows(name)));
     return [el("h1", {}, word("servers")), card(null, picture(nodes.rows)), card(null, nodeRow(nodes.rows)),
       card(word("statements"), table([column("#", "node_id"), { title: word("address"), cell: (n) => `${n.hostname}:${n.port}` },
         ...[["select_cnt", "SELECT"], ["insert_cnt", "INSERT"], ["update_cnt", "UPDATE"], ["delete_cnt", "DELETE"], ["ddl_cnt", "DDL"], ["other_cnt", "…"], ["error_cnt", "ERROR"], ["fatal_cnt", "FATAL"]]
           .map(([key, title]) => ({ title, kind: "number", cell: (n) => short(n[key]) }))], stats.rows)),
+      card(word("nodeTimes"), table([column("#", "node_id"), { title: word("address"), cell: (n) => `${n.hostname}:${n.port}` }, { title: word("requests"), kind: "number", cell: (n) => short(n.requests) },
+        { title: word("meanTime"), kind: "number", cell: (n) => n.requests === 0 ? "" : `${short(n.query_time_us / n.requests / 1000)} ms` },
+        ...[["p50", word("p50")], ["p90", "90 %"], ["p99", word("p99")], ["p999", "99.9 %"]].map(([key, title]) => ({ title, kind: "number", cell: ms(`query_${key}_us`) }))], times.rows)),
       recoveries.rows.length > 0 ? card(word("recoveries"), recoveryTable(recoveries.rows)) : null,
       watchdog.rows.length > 0 ? card(word("watchdog"), watchdogTable(watchdog.rows)) : null,
       votes.rows && votes.rows.length > 0 ? card(word("watchdogEvents"), table([column(word("time"), "time", "time"), column(word("what"), "text")], votes.rows.slice(-10).reverse())) : null];

@@ -18,6 +18,8 @@ const WORDS = {
   hour: ["1 hour", "1 時間"], minutes: ["10 minutes", "10 分"], day: ["1 day", "1 日"],
   chartClients: ["Clients", "クライアント"], chartWork: ["Work per second", "1 秒あたりの処理"],
   chartTime: ["Time per request, and of waiting (ms)", "要求の時間と待ち時間 (ミリ秒)"], chartNodes: ["Statements per server and second", "サーバーごとの文 / 秒"],
+  nodeTimes: ["How long they took to answer", "応答時間"], requests: ["Requests", "要求"],
+  chartNodeTime: ["Time per request on each server (ms)", "サーバーごとの要求の時間 (ミリ秒)"],
   chartLag: ["Lag of standbys (bytes)", "スタンバイの遅れ (バイト)"],
   statements: ["Statements", "文"], transactions: ["Transactions", "トランザクション"], request: ["Request", "要求"], wait: ["Waiting", "待ち"],
   node: ["Server", "サーバー"], primary: ["Primary", "プライマリ"], standby: ["Standby", "スタンバイ"], unknown: ["Unknown", "不明"], main: ["Main", "メイン"], replica: ["Replica", "レプリカ"],
