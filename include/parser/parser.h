@@ -299,7 +299,8 @@ struct sql_facts {
 int sql_parse(struct arena *a, struct slice text, struct sql_facts *out);
 
 /* What two texts that differ only in literals, comments, white space, case, the length of their
- * lists of literals and semicolons at the end have in common. Never equal to zero for a text with tokens. */
+ * lists of literals and semicolons at the end have in common. Never equal to zero for a text with
+ * tokens. */
 struct sql_fingerprint {
     uint64_t hi;
     uint64_t lo;

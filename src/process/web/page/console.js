@@ -367,7 +367,7 @@ const pages = {
       mayOrder() ? el("span", { class: "push" }, button("reload", word("askReload"), { all: 1 }, true)) : null),
     el("p", { class: "soft" }, found.file),
     card(null, table([{ title: word("name"), cell: (s) => el("span", { class: s.changed ? "changed" : "" }, s.name) }, { title: word("value"), kind: "code", cell: (s) => s.value },
-      { title: word("preset"), kind: "code", cell: (s) => s.default }, { title: word("whereSet"), kind: "code", cell: (s) => el("span", { title: s.source }, s.source.slice(s.source.lastIndexOf("/") + 1)) }, { title: word("takenUp"), cell: (s) => word(s.taken_up === "restart" ? "restart" : "reloadWord") },
+      { title: word("preset"), kind: "code", cell: (s) => s.default }, { title: word("whereSet"), kind: "code time", cell: (s) => el("span", { title: s.source }, s.source.slice(s.source.lastIndexOf("/") + 1)) }, { title: word("takenUp"), cell: (s) => word(s.taken_up === "restart" ? "restart" : "reloadWord") },
       column(word("description"), "description")], list))];
   },
 };
