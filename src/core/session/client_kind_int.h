@@ -54,7 +54,8 @@ enum client_pace {
 enum route_event {
     ROUTED_UNREAD,   /* a query was sent that nobody has looked into */
     ROUTED_UNKNOWN,  /* ... or what it does to the schema is not known */
-    ROUTED_CALL,     /* a function call was sent */
+    ROUTED_CALL,     /* a function call was sent: of one that every server has */
+    ROUTED_CODE,     /* ... of one that somebody has made */
     ROUTED_SETTLED,  /* the exchange is over */
     ROUTED_REFUSED,  /* it is not made: it was in the way of a question, or waited for a link */
     ROUTED_CANCELED, /* ... and its client said so */

@@ -251,6 +251,17 @@ static bool is_skipped(const struct client *c)
     return c->local_error || (c->share->phase == SHARE_ATTACHED && c->link->expect.skipping);
 }
 
+static enum feed_step refuse_query(struct client *c, const struct err *err)
+{
+    share_stop_asking(c);
+    if (share_is_busy(c))
+        return FEED_PARK;
+    share_tx_tell(c->share);
+    fail_transaction(c);
+    tell_query(c, err);
+    return FEED_LOCAL;
+}
+
 /* What has to be looked at closely. */
 WARM APART static enum feed_step share_query_closely(struct client *c, struct feed_run *run,
     struct slice msg, struct slice sql, const struct sql_facts *facts, uint32_t traits)
@@ -268,15 +279,8 @@ WARM APART static enum feed_step share_query_closely(struct client *c, struct fe
     is_known = is_plain || e.alone;
     if (!is_known)
         share_effects_here(c, facts, sql, &e);
-    if (must_tell_lost(c, facts, &err) || (!is_known && is_refused(c, &e, facts, &err))) {
-        share_stop_asking(c);
-        if (share_is_busy(c))
-            return FEED_PARK;
-        share_tx_tell(c->share);
-        fail_transaction(c);
-        tell_query(c, &err);
-        return FEED_LOCAL;
-    }
+    if (must_tell_lost(c, facts, &err) || (!is_known && is_refused(c, &e, facts, &err)))
+        return refuse_query(c, &err);
     step = share_begin_query(c, run, sql, msg, &facts, e.alone || share_names_go_alone(c, facts));
     if (step != FEED_PASS)
         return step;
@@ -623,6 +627,9 @@ static enum feed_step share_extended(
     return begin_sequence(c, run, m);
 }
 
+/* Functions from here on are not the same on all servers: somebody has made them. */
+#define FIRST_MADE_OID 16384
+
 /* set_config() and the functions that take advisory locks for the session, by the numbers that they
  * have on all servers. What others do is not known of SQL either. */
 static bool function_ties(uint32_t oid)
@@ -630,25 +637,12 @@ static bool function_ties(uint32_t oid)
     return oid == 2078 || (oid >= 2880 && oid <= 2883) || (oid >= 2886 && oid <= 2889);
 }
 
-static enum feed_step refuse_function_call(struct client *c)
-{
-    struct err err;
-
-    share_stop_asking(c);
-    if (share_is_busy(c))
-        return FEED_PARK;
-    err_clear(&err);
-    err_of_tie(&err);
-    fail_transaction(c);
-    tell_query(c, &err);
-    return FEED_LOCAL;
-}
-
 static enum feed_step share_function_call(struct client *c, struct feed_run *run, struct slice msg)
 {
     const struct sql_facts *none = NULL;
     enum feed_step step;
     struct wire_reader r;
+    struct err err;
     uint32_t function;
     bool ties;
 
@@ -659,8 +653,11 @@ static enum feed_step share_function_call(struct client *c, struct feed_run *run
     if (r.bad && msg.n < message_bytes(msg.p))
         return FEED_CARRY;
     ties = !r.bad && function_ties(function);
-    if (ties && refuses_ties(c))
-        return refuse_function_call(c);
+    if (ties && refuses_ties(c)) {
+        err_clear(&err);
+        err_of_tie(&err);
+        return refuse_query(c, &err);
+    }
     step = share_begin_query(c, run, slice_of("", 0), msg, &none, ties);
     if (step != FEED_PASS)
         return step;
@@ -669,7 +666,7 @@ static enum feed_step share_function_call(struct client *c, struct feed_run *run
     if (c->ss->cache != NULL)
         share_cache_unread_sent(c);
     c->share->is_counted = false;
-    c->kind->routed(c, ROUTED_CALL);
+    c->kind->routed(c, function < FIRST_MADE_OID ? ROUTED_CALL : ROUTED_CODE);
     share_expect_end(c, OP_FUNCTION_CALL);
     client_note_statement(c, slice_of_str("<function call>"));
     return FEED_PASS;

@@ -69,6 +69,19 @@ static void tell_others(struct client *c)
         balance_worker_ddl(c->ss); /* now it can be seen */
 }
 
+WARM static void note_end(struct balance *b, bool commit)
+{
+    b->rs.tx_read_only = false;
+    b->rs.wrote_in_tx = false;
+    b->rs.locked_in_tx = false;
+    b->rs.doubtful = false;
+    b->tx_failed = false;
+    if (commit)
+        route_trace_on_commit(b->rs.trace);
+    else
+        route_trace_on_rollback(b->rs.trace);
+}
+
 WARM static void settle(struct client *c)
 {
     struct balance *b = c->balance;
@@ -85,17 +98,10 @@ WARM static void settle(struct client *c)
     b->nmarks = 0;
     b->rolls_back = false;
     b->did_ddl = false;
-    if (b->tx_failed)
-        route_trace_on_rollback(b->rs.trace);
-    else
-        route_trace_on_commit(b->rs.trace);
-    b->tx_failed = false;
-    b->rs.wrote_in_tx = false;
-    b->rs.locked_in_tx = false;
+    note_end(b, !failed);
     if (b->doubts != NULL && (failed || rolled_back))
         balance_drop_doubts(b);
     b->rs.doubtful = b->doubts != NULL;
-    b->rs.tx_read_only = false;
     b->rs.search_path_changed =
         varset_get(c->share->vars.client, slice_of_str("search_path")).p != NULL ||
         varset_get(c->share->vars.client, slice_of_str("role")).p != NULL;
@@ -103,27 +109,16 @@ WARM static void settle(struct client *c)
         varset_get(c->share->vars.client, slice_of_str("default_transaction_isolation")));
 }
 
-static void note_end(struct balance *b, bool commit)
+static void note_unread(struct client *c, enum route_code code)
 {
-    b->rs.tx_read_only = false;
-    b->rs.wrote_in_tx = false;
-    b->rs.locked_in_tx = false;
-    b->rs.doubtful = false;
-    b->tx_failed = false;
-    if (commit)
-        route_trace_on_commit(b->rs.trace);
-    else
-        route_trace_on_rollback(b->rs.trace);
-}
+    struct route_session *rs = &c->balance->rs;
+    struct route_decision d = {.is_write = !rs->in_tx || !rs->tx_read_only,
+        .writes_unnamed = true,
+        .must_ask = true,
+        .runs_code = code};
 
-static void note_unread(struct client *c)
-{
-    struct balance *b = c->balance;
-
-    b->rs.wrote_in_session = true;
-    b->rs.wrote_in_tx = true; /* forgotten at once outside of a transaction */
-    route_trace_note_unnamed(&b->rs.trace);
-    balance_note_lsn_due(c);
+    balance_note_write(c, &d);
+    balance_mark_all(c);
 }
 
 WARM void share_routed(struct client *c, enum route_event event)
@@ -132,13 +127,15 @@ WARM void share_routed(struct client *c, enum route_event event)
 
     switch (event) {
     case ROUTED_UNREAD:
-        note_unread(c);
+    case ROUTED_CALL: /* which tables it writes nobody looks up */
+        note_unread(c, ROUTE_CODE_NONE);
         break;
     case ROUTED_UNKNOWN:
+        note_unread(c, ROUTE_CODE_NONE);
         balance_note_schema(c, NULL);
         break;
-    case ROUTED_CALL:
-        balance_note_lsn_due(c);
+    case ROUTED_CODE:
+        note_unread(c, ROUTE_CODE_SETS);
         break;
     case ROUTED_SETTLED:
         settle(c);
