@@ -108,11 +108,22 @@ struct qcache_table {
 struct qcache_column {
     uint32_t type;
     int16_t attnum;
+    uint8_t table; /* which of those that the statement names */
     uint8_t name_len;
-    char name[65];
+    char name[64];
 };
-/* With more of them nothing is told apart by row. */
+/* With more of them in one table its rows are not told apart. */
 #define QCACHE_COLUMNS_MAX 32
+
+/* A table that a statement names, by its place in it. */
+struct qcache_named {
+    uint32_t oid;
+    bool has_triggers;   /* what is written may not be what the statement says */
+    bool is_partitioned; /* its rows are those of its partitions */
+    bool has_heirs;      /* it has rows of others, and is no partitioned table */
+};
+/* With more of them in one statement no rows are told apart. */
+#define QCACHE_ROW_TABLES 6
 
 struct qcache_judgement {
     struct hash_node node;
@@ -123,7 +134,6 @@ struct qcache_judgement {
     uint8_t forced_reason; /* ... with FORCE QUERY CACHE */
     bool writes_more;      /* by triggers, rules, defaults: more than is known */
     bool runs_code;        /* calls functions of users that are volatile: they may write */
-    bool is_partitioned;   /* the one table: rows are those of its partitions */
     bool repeats_reads;    /* transactions are not read committed by default */
     uint16_t nreads;       /* tables that results depend on, by oid, ascending */
     uint16_t nwrites;      /* tables that are written with those that the statement names */
@@ -132,9 +142,9 @@ struct qcache_judgement {
     int64_t expire_s;            /* the shortest time of the tables; 0: until one changes */
     uint16_t ntables;            /* that are known by name: the first ones */
     struct qcache_table *tables; /* NULL: none */
-    uint32_t columns_oid; /* the one table that is named, where rows of it can be told apart */
-    uint16_t ncolumns;    /* all that can tell them */
-    bool has_triggers;    /* what is written may not be what the statement says */
+    uint8_t nnamed;              /* tables, when rows of each can be told apart; else 0 */
+    uint16_t ncolumns;           /* all of these that can tell them */
+    struct qcache_named named[QCACHE_ROW_TABLES];
     struct qcache_column *columns; /* NULL: none */
     uint32_t key_len;
     char key[]; /* scope and question */

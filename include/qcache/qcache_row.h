@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: PostgreSQL
  * qcache_row.h: results and writes by row: which cells stand for the rows that a statement can have
- * to do with, by its text, its parameters, and what the catalogue says of its one table. Runs in:
+ * to do with, by its text, its parameters, and what the catalogue says of its tables. Runs in:
  * workers. Pure. */
 #ifndef PGP_QCACHE_QCACHE_ROW_H
 #define PGP_QCACHE_QCACHE_ROW_H
@@ -18,21 +18,38 @@ struct arena;
 /* Conditions, or values of an INSERT, that are looked at. */
 #define QCACHE_ROW_MAX 16
 
-/* column = value, as written. */
-struct qcache_equal {
+/* [table.]column, as written. */
+struct qcache_field {
     struct slice column;
+    bool is_quoted; /* the name of the column */
+    uint8_t table;  /* which of the tables in FROM; QCACHE_ROW_ANY: it is not said */
+};
+#define QCACHE_ROW_ANY 255
+
+/* column = value */
+struct qcache_equal {
+    struct qcache_field field;
     struct slice value;
     uint32_t param; /* $n; 0: a constant */
-    bool is_quoted; /* the name of the column */
     bool is_string;
     uint8_t nset; /* this and so many less one behind it are column IN (value, ...); 1: by itself */
 };
 
-/* All rows that a SELECT reads, or an UPDATE or DELETE changes, have each of these values, and have
- * it afterwards; of an INSERT: the new row has them. None: nothing is known. */
+/* column = column */
+struct qcache_same {
+    struct qcache_field a;
+    struct qcache_field b;
+};
+
+/* All rows that a SELECT reads of one of its tables, or an UPDATE or DELETE changes, have each of
+ * the values that are said of that table, and have them afterwards; of an INSERT: the new row has
+ * them. None: nothing is known. */
 struct qcache_row {
+    unsigned ntables; /* in the order of the facts; each time that one is named counts */
     unsigned n;
     struct qcache_equal equal[QCACHE_ROW_MAX];
+    unsigned nsame;
+    struct qcache_same same[QCACHE_ROW_MAX];
 };
 /* `facts` are of this text, or of one like it. */
 void qcache_row_find(
@@ -45,9 +62,10 @@ struct qcache_params {
     struct slice values;
 };
 
-/* Cells that a result by row depends on, beside its database's: of the table, a column of it, and
- * the values that are asked for. Returns how many; 0: it depends on its tables. */
-#define QCACHE_ROW_READS (2 + QCACHE_ROW_MAX)
+/* Cells that a result by row depends on, beside its database's: for each table the table's, a
+ * column's of it, and those of the values that are asked for. Returns how many; 0: it depends on
+ * its tables. */
+#define QCACHE_ROW_READS (CACHE_DEPS_MAX - 1)
 unsigned qcache_row_reads(const struct qcache_judgement *j, const struct qcache_row *row,
     const struct qcache_params *params, cache_cell database, cache_cell cell[QCACHE_ROW_READS]);
 

@@ -168,7 +168,7 @@ def test_settings_change_nothing(wire):
     ("update cols set v = 'x'", {"id": (23, 1, 0), "v": (1043, 2, 0), "D": (1082, 3, 0), "c": (25, 7, 0), "s": (23, 9, 0)}),
     ("select * from tr_ok", {"a": (23, 1, 1)}),
     ("select * from tr_off", {"a": (23, 1, 0)}),
-    ("select * from cols, t", {}),
+    ("insert into cols select * from t", {}),
     ("select * from v", {}),
     ("select * from p", {"a": (23, 1, 2)}),
     ("select * from rls", {}),
@@ -177,3 +177,10 @@ def test_columns_that_tell_rows_apart(wire, sql, expected):
     """Types, numbers, whether there are triggers (1) or partitions (2)."""
     found = {name: (b & 0xffffffff, b >> 32 & 0xffff, b >> 48) for kind, _, _, b, name in ask(wire, sql) if kind == "k"}
     assert found == expected
+
+
+def test_columns_of_several_tables(wire):
+    """Each by its number, of all that is read; where something is written beside, of none."""
+    found = {(i, name) for kind, i, _, _, name in ask(wire, "select * from t x, s.t, vv, t y, rls where x.a = 1") if kind == "k"}
+    assert found == {(0, "a"), (1, "a"), (3, "a")}
+    assert not [row for row in ask(wire, "insert into t select a from u") if row[0] == "k"]

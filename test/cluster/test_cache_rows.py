@@ -181,6 +181,65 @@ def test_other_rows_do_not_matter(tables, start_pool, read, write, ours):
         assert is_hit(pool, w, read)
 
 
+SIDE = ("create table side (id int primary key, solo_id bigint, w text)", "insert into side select i, i, 'w' || i from generate_series(1, 50) i",
+        "alter table side replica identity full", "alter table solo replica identity full")
+JOIN = ("select s.v, x.w from solo s join side x on x.solo_id = s.id where s.id = 7 order by x.id",
+        'SELECT "solo"."v", "side"."w" FROM "solo" INNER JOIN "side" ON ("side"."solo_id" = "solo"."id") WHERE ("solo"."id" = 7 AND "side"."solo_id" = 7) ORDER BY "side"."id"',
+        "select v, w from solo, side where solo_id = 7 and solo.id in (7, 9) order by side.id, solo.id")
+# What is written, whether the result may live on when that is told by row.
+JOIN_WRITES = (("update solo set v = 'new' where id = 8", True), ("update side set w = 'new' where solo_id = 8", True), ("delete from side where solo_id = 11", True),
+               ("update solo set v = 'new' where id = 7", False), ("update side set w = 'new' where solo_id = 7", False), ("update side set w = 'id' where id = 7", False),
+               ("update side set solo_id = 7 where id = 12", False), ("insert into side (id, solo_id, w) values (100, 7, 'more')", False),
+               ("delete from side where solo_id = 7 and id = 7", False), ("update solo set v = v || 'x'", False), ("delete from solo where id = 7", False))
+
+
+@pytest.mark.parametrize("mode, ours", [("wal", True), ("wal", False), ("statement", True)], ids=["through us", "around us", "statement"])
+@pytest.mark.parametrize("read", JOIN, ids=["on", "quoted", "comma"])
+def test_joins(tables, start_pool, read, mode, ours):
+    """All tables of the join are restricted: what is written to other rows of any of them does not matter."""
+    for sql in SIDE:
+        tables.rows(sql)
+    pool = start_pool(tables.address, **{**POOL, "memqcache_invalidation": mode})
+    with login(pool) as w, (login(pool) if ours else Wire(tables.socket)) as writer:
+        if not ours:
+            writer.login()
+        w.rows(read)
+        if mode == "wal":
+            good(pool)
+        for write, lives in JOIN_WRITES:
+            if ours:
+                writer.simple("explain " + write)  # what it writes is asked for before
+            warm(pool, w, read)
+            before = good(pool)["transactions"] if mode == "wal" else 0
+            assert all(m.type != "E" for m in writer.simple(write)), write
+            want = as_text(tables.rows(read))
+            if ours:
+                assert as_text(w.rows(read)) == want, write  # his own write
+            else:
+                waits.wait_for(f"{write} is told", lambda: as_text(w.rows(read)) == want, 5)  # noqa: B023
+            if mode == "wal" and lives:
+                waits.wait_for("it was read in the stream", lambda: good(pool)["transactions"] != before)  # noqa: B023
+                assert is_hit(pool, w, read), write
+
+
+def test_a_join_with_what_is_not_restricted(tables, start_pool):
+    """By table: an outer join's rows, those of a table with heirs, what is found by another table's column."""
+    for sql in (*SIDE, "create table heir () inherits (side)"):
+        tables.rows(sql)
+    pool = start_pool(tables.address, **POOL)
+    cases = (("select s.v, x.v from solo s left join t x on x.id = s.n where s.id = 7", "update t set v = 'new' where id = 7"),
+             ("select s.v, x.w from solo s, side x where x.solo_id = s.id and s.id = 7 order by x.id", "insert into heir values (300, 7, 'heir')"),
+             ("select s.v, x.v from solo s join solo x on x.n = s.n where s.id = 7 order by x.id", "update solo set v = 'new' where id = 17"))
+    with login(pool) as w, login(pool) as writer:
+        for read, write in cases:
+            w.rows(read)
+            good(pool)
+            writer.simple("explain " + write)
+            warm(pool, w, read)
+            assert all(m.type != "E" for m in writer.simple(write)), write
+            assert as_text(w.rows(read)) == as_text(tables.rows(read)), write
+
+
 def test_parameters(tables, start_pool):
     """As drivers do it: prepared once, bound often, in text and in binary."""
     pool = start_pool(tables.address, **POOL)

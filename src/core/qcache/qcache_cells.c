@@ -11,33 +11,32 @@
 #include "qcache/qcache_row.h"
 #include "wire/reader.h"
 
-/* A name without quotes is folded. */
-static bool is_of(const struct qcache_equal *e, const struct qcache_column *c)
+#include "qcache_words_int.h"
+
+static bool is_of(const struct qcache_field *f, const struct qcache_column *c)
 {
-    size_t i;
+    const struct words_name name = {f->column, f->is_quoted};
 
-    if (c->name_len != e->column.n)
-        return false;
-    for (i = 0; i < e->column.n; i++) {
-        char ch = e->column.p[i];
-
-        if (!e->is_quoted && ch >= 'A' && ch <= 'Z')
-            ch = (char)(ch - 'A' + 'a');
-        if (ch != c->name[i])
-            return false;
-    }
-    return true;
+    return (f->table == QCACHE_ROW_ANY || f->table == c->table) &&
+           words_name_is(&name, slice_of(c->name, c->name_len));
 }
 
+/* NULL: it has no cells. Of which table a name is that does not say it, is known when one of them
+ * alone has such a column. */
 static const struct qcache_column *column_of(
-    const struct qcache_judgement *j, const struct qcache_equal *e)
+    const struct qcache_judgement *j, const struct qcache_field *f)
 {
+    const struct qcache_column *found = NULL;
     uint16_t i;
 
-    for (i = 0; i < j->ncolumns; i++)
-        if (is_of(e, &j->columns[i]))
-            return &j->columns[i];
-    return NULL;
+    for (i = 0; i < j->ncolumns; i++) {
+        if (!is_of(f, &j->columns[i]))
+            continue;
+        if (found != NULL)
+            return NULL;
+        found = &j->columns[i];
+    }
+    return found;
 }
 
 /* The type that the Parse gives to $n; `column`'s where it leaves that to the server. */
@@ -101,40 +100,128 @@ static bool key_of(const struct qcache_equal *e, const struct qcache_column *c,
     return cache_value_key(c->type, from, is_binary, value, key) == 0;
 }
 
-/* Of one condition; 0: its values are not known. */
-static unsigned read_cells(const struct qcache_judgement *j, const struct qcache_equal *e,
-    const struct qcache_params *params, cache_cell database, cache_cell *cell)
+/* What is equal has one key in columns of these types, and "=" of them is the server's own. */
+static bool are_alike(uint32_t a, uint32_t b)
 {
-    const struct qcache_column *c = column_of(j, e);
+    bool is_text = a == CACHE_TYPE_TEXT || a == CACHE_TYPE_VARCHAR;
+    bool is_int = a == CACHE_TYPE_INT2 || a == CACHE_TYPE_INT4 || a == CACHE_TYPE_INT8;
+
+    return a == b || (is_text && (b == CACHE_TYPE_TEXT || b == CACHE_TYPE_VARCHAR)) ||
+           (is_int && (b == CACHE_TYPE_INT2 || b == CACHE_TYPE_INT4 || b == CACHE_TYPE_INT8));
+}
+
+/* A read, on its way to cells. */
+struct reads {
+    const struct qcache_judgement *j;
+    const struct qcache_row *row;
+    const struct qcache_params *params;
+    cache_cell database;
+    cache_cell *cell;
+    unsigned n;
+};
+
+/* The columns that a condition speaks of: its own, and those that are equal to it. */
+struct alike {
+    const struct qcache_column *column[QCACHE_ROW_MAX + 1];
+    unsigned n;
+};
+
+static bool is_among(const struct alike *a, const struct qcache_column *c)
+{
+    unsigned i;
+
+    for (i = 0; i < a->n; i++)
+        if (a->column[i] == c)
+            return true;
+    return false;
+}
+
+static void find_alike(const struct reads *r, const struct qcache_column *first, struct alike *out)
+{
+    unsigned before;
+    unsigned i;
+
+    out->column[0] = first;
+    out->n = 1;
+    do {
+        before = out->n;
+        for (i = 0; i < r->row->nsame; i++) {
+            const struct qcache_column *a = column_of(r->j, &r->row->same[i].a);
+            const struct qcache_column *b = column_of(r->j, &r->row->same[i].b);
+
+            if (a == NULL || b == NULL || !are_alike(a->type, b->type) ||
+                is_among(out, a) == is_among(out, b))
+                continue;
+            out->column[out->n++] = is_among(out, a) ? b : a;
+        }
+    } while (out->n > before);
+}
+
+/* The column of table `t` of which a condition on `said` tells the values; NULL: it says nothing of
+ * the table. */
+static const struct qcache_column *like_in_table(
+    const struct reads *r, const struct qcache_column *said, unsigned t)
+{
+    struct alike like;
+    unsigned i;
+
+    find_alike(r, said, &like);
+    for (i = 0; i < like.n; i++)
+        if (like.column[i]->table == t)
+            return like.column[i];
+    return NULL;
+}
+
+/* Cells of table `t`, by this condition. False: its values are not known, or there is no room. */
+static bool add_cells(struct reads *r, const struct qcache_equal *e, unsigned t)
+{
+    const struct qcache_column *said = column_of(r->j, &e->field);
+    const struct qcache_column *c = said == NULL ? NULL : like_in_table(r, said, t);
+    uint32_t oid = r->j->named[t].oid;
     uint64_t key;
     unsigned i;
 
-    if (c == NULL)
-        return 0;
-    cell[0] = cache_cell_whole(database, j->columns_oid);
-    cell[1] = cache_cell_column(database, j->columns_oid, c->attnum);
+    if (c == NULL || r->n + 2U + e->nset > QCACHE_ROW_READS)
+        return false;
+    r->cell[r->n++] = cache_cell_whole(r->database, oid);
+    r->cell[r->n++] = cache_cell_column(r->database, oid, c->attnum);
     for (i = 0; i < e->nset; i++) {
-        if (!key_of(&e[i], c, params, &key))
-            return 0;
-        cell[2 + i] = cache_cell_value(database, j->columns_oid, c->attnum, key);
+        if (!key_of(&e[i], said, r->params, &key))
+            return false;
+        r->cell[r->n++] = cache_cell_value(r->database, oid, c->attnum, key);
     }
-    return 2 + i;
+    return true;
+}
+
+/* By the condition with the least values. False: all of the table is read. */
+static bool add_table(struct reads *r, unsigned t)
+{
+    const struct qcache_equal *best = NULL;
+    unsigned before = r->n;
+    unsigned i;
+
+    for (i = 0; i < r->row->n; i += r->row->equal[i].nset) {
+        const struct qcache_equal *e = &r->row->equal[i];
+
+        if ((best == NULL || e->nset < best->nset) && add_cells(r, e, t))
+            best = e;
+        r->n = before;
+    }
+    return best != NULL && add_cells(r, best, t);
 }
 
 unsigned qcache_row_reads(const struct qcache_judgement *j, const struct qcache_row *row,
     const struct qcache_params *params, cache_cell database, cache_cell cell[QCACHE_ROW_READS])
 {
-    unsigned best = row->n; /* the condition with the least values */
-    unsigned i;
+    struct reads r = {j, row, params, database, cell, 0};
+    unsigned t;
 
-    if (j->ncolumns == 0 ||
-        (!j->is_partitioned && (j->nreads != 1 || j->reads[0] != j->columns_oid)))
+    if (j->nnamed == 0 || j->nnamed != row->ntables)
         return 0;
-    for (i = 0; i < row->n; i += row->equal[i].nset)
-        if ((best == row->n || row->equal[i].nset < row->equal[best].nset) &&
-            read_cells(j, &row->equal[i], params, database, cell) > 0)
-            best = i;
-    return best == row->n ? 0 : read_cells(j, &row->equal[best], params, database, cell);
+    for (t = 0; t < j->nnamed; t++)
+        if (j->named[t].has_heirs || !add_table(&r, t))
+            return 0;
+    return r.n;
 }
 
 /* The value that the rows have in this column, before and after. */
@@ -144,7 +231,7 @@ static bool known_key(const struct qcache_column *c, const struct qcache_row *ro
     unsigned i;
 
     for (i = 0; i < row->n; i++)
-        if (is_of(&row->equal[i], c))
+        if (is_of(&row->equal[i].field, c))
             return key_of(&row->equal[i], c, params, key);
     return false;
 }
@@ -152,22 +239,24 @@ static bool known_key(const struct qcache_column *c, const struct qcache_row *ro
 unsigned qcache_row_writes(const struct qcache_judgement *j, const struct qcache_row *row,
     const struct qcache_params *params, cache_cell database, cache_cell cell[QCACHE_ROW_WRITES])
 {
+    uint32_t oid = j->named[0].oid;
     bool is_known = false;
     unsigned n = 0;
     uint64_t key;
     uint16_t i;
 
-    if (j->nwrites != 1 || j->writes[0] != j->columns_oid || j->writes_more || j->has_triggers)
+    if (j->nnamed != 1 || j->nwrites != 1 || j->writes[0] != oid || j->writes_more ||
+        j->named[0].has_triggers)
         return 0;
-    cell[n++] = cache_cell_table(database, j->columns_oid);
+    cell[n++] = cache_cell_table(database, oid);
     for (i = 0; i < j->ncolumns; i++) {
         const struct qcache_column *c = &j->columns[i];
 
         if (known_key(c, row, params, &key)) {
-            cell[n++] = cache_cell_value(database, j->columns_oid, c->attnum, key);
+            cell[n++] = cache_cell_value(database, oid, c->attnum, key);
             is_known = true;
         } else {
-            cell[n++] = cache_cell_column(database, j->columns_oid, c->attnum);
+            cell[n++] = cache_cell_column(database, oid, c->attnum);
         }
     }
     return is_known ? n : 0;

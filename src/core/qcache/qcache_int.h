@@ -20,6 +20,9 @@ struct qcache_name {
 /* Takes the name at *at (NULL: the first); false behind the last. */
 bool qcache_question_next(struct slice question, const char **at, struct qcache_name *out);
 
+/* How many tables are in it. */
+unsigned qcache_question_tables(struct slice question);
+
 /* Bits of the answer. */
 #define ROW_CATALOG  0x01u
 #define ROW_TEMP     0x02u

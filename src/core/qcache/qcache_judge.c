@@ -30,11 +30,11 @@ struct qcache_judge {
     int64_t expire_s;
     uint16_t ntables;
     struct qcache_table *tables;
-    uint32_t columns_oid;
+    struct qcache_named named[QCACHE_ROW_TABLES];
+    uint16_t nrelations[QCACHE_ROW_TABLES]; /* that are read with it */
+    uint16_t nown[QCACHE_ROW_TABLES];       /* columns of it */
     uint16_t ncolumns;
     struct qcache_column *columns;
-    bool has_triggers;
-    bool is_partitioned;
     bool has_db;
     bool is_bad;
     bool writes_more;
@@ -109,6 +109,8 @@ static void judge_relation(
 
     add_oid(&j->reads, oid);
     note_table(j, oid, name);
+    if (i < QCACHE_ROW_TABLES && j->nrelations[i] < 2)
+        j->nrelations[i]++;
     if ((bits & ROW_NAMED) != 0)
         j->found_tables |= UINT64_C(1) << i;
     if (is_safe && (bits & ROW_NAMED) != 0 && (bits & ROW_VIEW) != 0)
@@ -151,24 +153,31 @@ static void judge_tree(struct qcache_judge *j, unsigned i, uint64_t bits, struct
         j->odd_views |= UINT64_C(1) << i;
 }
 
-/* Of one table alone. What is too much is said as of no table. */
-static void judge_column(struct qcache_judge *j, uint64_t oid, uint64_t bits, struct slice name)
+/* What is too much is said as of no table. */
+static void judge_column(
+    struct qcache_judge *j, uint64_t i, uint64_t oid, uint64_t bits, struct slice name)
 {
+    struct qcache_named *t = &j->named[i];
     struct qcache_column *c;
 
-    if (j->columns == NULL)
-        j->columns = mem_alloc(QCACHE_COLUMNS_MAX * sizeof j->columns[0]);
-    if ((j->ncolumns > 0 && oid != j->columns_oid) || j->ncolumns >= QCACHE_COLUMNS_MAX ||
+    if (i >= QCACHE_ROW_TABLES)
+        return;
+    if ((j->nown[i] > 0 && oid != t->oid) || j->nown[i] >= QCACHE_COLUMNS_MAX ||
         name.n >= sizeof c->name) {
-        j->ncolumns = QCACHE_COLUMNS_MAX + 1;
+        j->nown[i] = QCACHE_COLUMNS_MAX + 1;
         return;
     }
-    j->columns_oid = (uint32_t)oid;
-    j->has_triggers = (bits & COLUMN_TRIGGERS) != 0;
-    j->is_partitioned = (bits & COLUMN_PARTITIONED) != 0;
+    if (j->columns == NULL)
+        j->columns =
+            mem_alloc((size_t)QCACHE_ROW_TABLES * QCACHE_COLUMNS_MAX * sizeof j->columns[0]);
+    j->nown[i]++;
+    t->oid = (uint32_t)oid;
+    t->has_triggers = (bits & COLUMN_TRIGGERS) != 0;
+    t->is_partitioned = (bits & COLUMN_PARTITIONED) != 0;
     c = &j->columns[j->ncolumns++];
     c->type = (uint32_t)bits;
     c->attnum = (int16_t)(bits >> 32 & INT16_MAX);
+    c->table = (uint8_t)i;
     c->name_len = (uint8_t)name.n;
     memcpy(c->name, name.p, name.n);
 }
@@ -211,7 +220,7 @@ void qcache_judge_row(struct qcache_judge *j, const struct slice value[QCACHE_CO
         judge_tree(j, (unsigned)i, a, value[4]);
         break;
     case 'k':
-        judge_column(j, a, b, value[4]);
+        judge_column(j, i, a, b, value[4]);
         break;
     case 'd':
         j->has_db = true;
@@ -262,6 +271,26 @@ static void judge_missing(struct qcache_judge *j)
     }
 }
 
+/* Rows are told apart in all tables that are named, or in none. */
+static void put_columns(struct qcache_judge *j, struct qcache_judgement *out)
+{
+    unsigned n = qcache_question_tables(j->question);
+    unsigned i;
+
+    if (n > QCACHE_ROW_TABLES || j->ncolumns == 0)
+        return;
+    for (i = 0; i < n; i++) {
+        if (j->nown[i] == 0 || j->nown[i] > QCACHE_COLUMNS_MAX)
+            return;
+        out->named[i] = j->named[i];
+        out->named[i].has_heirs = j->nrelations[i] != 1 && !j->named[i].is_partitioned;
+    }
+    out->nnamed = (uint8_t)n;
+    out->ncolumns = j->ncolumns;
+    out->columns = mem_resize(j->columns, j->ncolumns * sizeof j->columns[0]);
+    j->columns = NULL;
+}
+
 struct qcache_judgement *qcache_judge_end(struct qcache_judge **jp, struct slice key)
 {
     struct qcache_judge *j = *jp;
@@ -294,14 +323,7 @@ struct qcache_judgement *qcache_judge_end(struct qcache_judge **jp, struct slice
     out->ntables = j->ntables;
     out->tables = j->tables;
     j->tables = NULL;
-    if (j->ncolumns <= QCACHE_COLUMNS_MAX) {
-        out->columns_oid = j->columns_oid;
-        out->ncolumns = j->ncolumns;
-        out->has_triggers = j->has_triggers;
-        out->is_partitioned = j->is_partitioned;
-        out->columns = j->columns;
-        j->columns = NULL;
-    }
+    put_columns(j, out);
     out->key_len = (uint32_t)key.n;
     memcpy(out->key, key.p, key.n);
     qcache_judge_free(jp);

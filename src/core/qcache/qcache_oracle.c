@@ -10,9 +10,9 @@
  *   x  table `number` does more when it is written than `w` says: triggers, rules, defaults
  *   f  a function that call `number` may mean; a: FUNC_*, name: without its schema
  *   g  one that is not immutable and stands in a view or policy that is read; as f
- *   k  a column whose values tell rows of the one table that is named apart; a: the table's OID, b:
- *      its type + its number * 2^32 + COLUMN_TRIGGERS when a write may change other rows of the
- *      table, too: it has triggers, or refers to itself; + COLUMN_PARTITIONED; name: its own
+ *   k  a column whose values tell rows of table `number` apart; a: the table's OID, b: its type +
+ *      its number * 2^32 + COLUMN_TRIGGERS when a write may change other rows of the table, too: it
+ *      has triggers, or refers to itself; + COLUMN_PARTITIONED; name: its own
  *   d  the database; a: DB_*
  *
  * Everything is qualified, and no literal has a backslash in it: no setting of a client but
@@ -380,7 +380,7 @@ static const char columns_sql[] =
     "CAST('=' AS pg_catalog.name) AND o.oprleft OPERATOR(pg_catalog.=) a.atttypid AND o.oid "
     "OPERATOR(pg_catalog.>=) CAST('16384' AS pg_catalog.oid))";
 
-static unsigned count_tables(struct slice question)
+unsigned qcache_question_tables(struct slice question)
 {
     const char *at = NULL;
     struct qcache_name n;
@@ -391,6 +391,21 @@ static unsigned count_tables(struct slice question)
     return tables;
 }
 
+/* Rows are told apart of what one statement writes alone, or of all that is read. */
+static bool asks_columns(struct slice question)
+{
+    const char *at = NULL;
+    struct qcache_name n;
+    unsigned tables = 0;
+    unsigned written = 0;
+
+    while (qcache_question_next(question, &at, &n)) {
+        tables += n.kind != QCACHE_ASK_FUNCTION;
+        written += n.kind == QCACHE_ASK_WRITTEN;
+    }
+    return tables == 1 || (tables <= QCACHE_ROW_TABLES && written == 0);
+}
+
 void qcache_question_sql(struct slice question, struct buf *out)
 {
     put_tables(question, out);
@@ -399,6 +414,6 @@ void qcache_question_sql(struct slice question, struct buf *out)
     put_str(out, functions_sql);
     put_str(out, triggers_sql);
     put_str(out, rows_sql);
-    if (count_tables(question) == 1)
+    if (asks_columns(question))
         put_str(out, columns_sql);
 }
