@@ -4,7 +4,7 @@
  * Runs in: workers.
  *
  * Two steps. repl_rewrite_plan finds what has to be replaced and says what to ask the main node
- * (repl_rewrite_asks: one SELECT, in the transaction of the statement); repl_rewrite_text splices
+ * (repl_rewrite_asks: a SELECT, in the transaction of the statement); repl_rewrite_text splices
  * the answers into the text at the parser's offsets, as literals or as parameters. Everything lives
  * in the arena given, or in the text and the facts: keep these as long. */
 #ifndef PGP_REPLICATE_REWRITE_H
@@ -92,14 +92,23 @@ struct repl_plan {
  * declares types for; `is_parse`: it is the text of one. Returns plan->verdict. */
 enum repl_verdict repl_rewrite_plan(struct arena *a, struct slice text, const struct sql_stmt *stmt,
     const struct repl_catalog *catalog, bool is_parse, uint32_t nparams, struct repl_plan *plan);
-/* Appends the question: one row, a column of text for each ask. */
-void repl_rewrite_asks(const struct repl_plan *plan, struct buf *sql);
+/* Appends the question, behind `first` values that `sql` asks for already: a column of text for
+ * each, in rows of a thousand. */
+void repl_rewrite_asks(const struct repl_plan *plan, uint32_t first, struct buf *sql);
 /* Appends the statement's text with the answers in it (`values` is not read with as_params). */
 void repl_rewrite_text(const struct repl_plan *plan, struct slice text, const struct sql_stmt *stmt,
     const struct slice *values, struct buf *sql);
 /* An EXECUTE of what was prepared with `plan`: appends it with the values as further arguments. */
 void repl_rewrite_execute(const struct repl_plan *plan, struct slice text,
     const struct sql_stmt *stmt, const struct slice *values, struct buf *sql);
+/* A text that PostgreSQL reads as a time by its clock, where a time is meant: `now`, `today`. */
+bool repl_word_moves(struct slice s);
+/* The answer to the question: rows, each behind its length (4 bytes), as a DataRow has them. Values
+ * that are not NULL are kept in the arena; `values` has to be empty before. */
+void repl_take_values(struct arena *a, struct slice rows, struct slice *values, uint32_t n);
+/* The first value of a Bind (from its formats on) that is such a text and may be a time, by the
+ * types of its Parse (their count in front; may be empty): from 1 on; 0: none is. */
+uint32_t repl_bind_moves(struct slice rest, struct slice types);
 /* Appends a name, quoted. */
 void repl_put_name(struct buf *out, struct slice name);
 /* Appends a string constant, right under any setting. */

@@ -11,6 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A server takes 1,664 columns at most. */
+#define ASKS_PER_SELECT 1000
+
 /* Statements whose text runs now, on every node; a definition that is kept (a default, a view) is
  * left as it is. */
 static bool runs_now(const struct sql_stmt *stmt)
@@ -174,12 +177,15 @@ enum repl_verdict repl_rewrite_plan(struct arena *a, struct slice text, const st
     return plan->verdict;
 }
 
-void repl_rewrite_asks(const struct repl_plan *plan, struct buf *sql)
+void repl_rewrite_asks(const struct repl_plan *plan, uint32_t first, struct buf *sql)
 {
-    buf_printf(sql, "SELECT ");
-    for (uint32_t i = 0; i < plan->nasks; i++)
-        buf_printf(
-            sql, "%s%.*s", i > 0 ? ", " : "", (int)plan->asks[i].expr.n, plan->asks[i].expr.p);
+    for (uint32_t i = 0; i < plan->nasks; i++) {
+        if ((first + i) % ASKS_PER_SELECT == 0)
+            buf_printf(sql, "%sSELECT ", first + i > 0 ? ";" : "");
+        else
+            buf_printf(sql, ", ");
+        buf_put(sql, plan->asks[i].expr.p, plan->asks[i].expr.n);
+    }
 }
 
 static void put_value(

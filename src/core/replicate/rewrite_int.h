@@ -6,8 +6,10 @@
 #include "parser/tokens.h"
 #include "replicate/rewrite.h"
 
-/* More values than this are not asked for in one statement: it is refused then. */
-#define REPL_MAX_ASKS 1600
+/* More values than this are not asked for in one statement: it is refused then. As parameters they
+ * have to fit beside the client's own. */
+#define REPL_MAX_ASKS       60000
+#define REPL_MAX_ASK_PARAMS 1600
 
 struct repl_work {
     struct arena *arena;

@@ -149,14 +149,10 @@ static const char *label_of(
     return t->kind == SQL_TIME_NOW && as.n > 20 ? " AS transaction_timestamp" : label;
 }
 
-/* Words that PostgreSQL reads as a time in a constant. */
-static bool is_moving(struct slice s)
+bool repl_word_moves(struct slice s)
 {
     static const char *const word[] = {"now", "today", "tomorrow", "yesterday"};
 
-    if (s.n < 2 || s.p[0] != '\'')
-        return false;
-    s = slice_of(s.p + 1, s.n - 2);
     while (s.n > 0 && s.p[0] == ' ')
         s = slice_of(s.p + 1, s.n - 1);
     for (unsigned k = 0; k < sizeof word / sizeof word[0]; k++) {
@@ -167,6 +163,12 @@ static bool is_moving(struct slice s)
             return true;
     }
     return false;
+}
+
+/* Words that PostgreSQL reads as a time in a constant. */
+static bool is_moving(struct slice s)
+{
+    return s.n >= 2 && s.p[0] == '\'' && repl_word_moves(slice_of(s.p + 1, s.n - 2));
 }
 
 enum moment { MOMENT_NONE, MOMENT_TIMESTAMP, MOMENT_TZ, MOMENT_DATE, MOMENT_TIME, MOMENT_TIMETZ };

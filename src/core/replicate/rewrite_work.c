@@ -123,7 +123,7 @@ uint32_t repl_ask(struct repl_work *w, struct slice expr, struct slice cast, boo
         if (slice_eq(p->asks[i].expr, expr) && slice_eq(p->asks[i].cast, cast))
             return i;
     }
-    if (p->nasks == REPL_MAX_ASKS) {
+    if (p->nasks == (p->as_params ? REPL_MAX_ASK_PARAMS : REPL_MAX_ASKS)) {
         w->failed = true; /* never another one's value */
         return 0;
     }

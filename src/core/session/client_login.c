@@ -167,6 +167,21 @@ static void login_all_down(struct client *c)
     client_end(c, &err);
 }
 
+/* It runs SQL on the one node that it is connected to. */
+static bool login_may_replicate(struct client *c)
+{
+    const struct conf *conf = c->ss->conf;
+    struct err err;
+
+    if (!conf_writes_everywhere(conf) || !slice_eq_str(c->login->startup.replication, "database"))
+        return true;
+    err_clear(&err);
+    err_set_fatal(&err, "0A000", "replication=database is not supported in native replication");
+    err_hint(&err, "It would write to one of the servers alone: connect to a server itself.");
+    client_end(c, &err);
+    return false;
+}
+
 /* With login_without_server: whose pool a client without a server is counted in; else -1. */
 static int login_node_for_none(const struct client *c)
 {
@@ -231,7 +246,7 @@ void client_login_begin(struct client *c, const struct startup *st, struct slice
         login->startup.user = pool_user(c->pool); /* the settings may be reloaded */
         client_place_learn(c);
     }
-    if (!login_count_in(c, c->pool))
+    if (!login_count_in(c, c->pool) || (node < POOLS_FIRST_TARGET && !login_may_replicate(c)))
         return;
     login->req.pool = c->pool;
     login->req.startup = &login->startup;

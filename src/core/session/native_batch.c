@@ -15,7 +15,6 @@
 #include "config/conf.h"
 #include "replicate/locks.h"
 #include "wire/batch.h"
-#include "wire/reader.h"
 #include "wire/writer.h"
 
 #include "native_int.h"
@@ -35,6 +34,7 @@
 #define LOOK_BEGINS            0x100u
 #define LOOK_ENDS              0x200u /* COMMIT, ROLLBACK */
 #define LOOK_ENDS_TO           0x400u /* ROLLBACK TO */
+#define LOOK_ENDS_LATER        0x800u /* what ends it is bound, and not executed yet */
 
 struct look {
     unsigned has; /* LOOK_* */
@@ -63,7 +63,7 @@ static bool has(const struct look *look, unsigned what)
 static void judge_failed(struct native *n, const struct sql_stmt *s, struct look *look)
 {
     if (s->tx.op == SQL_TX_COMMIT || s->tx.op == SQL_TX_ROLLBACK)
-        look->has |= LOOK_ENDS;
+        look->has |= LOOK_ENDS | LOOK_ENDS_LATER;
     if (s->tx.op == SQL_TX_ROLLBACK_TO)
         look->has |= LOOK_ENDS_TO;
     n->ex.is_commit = n->ex.is_commit || s->tx.op == SQL_TX_COMMIT;
@@ -95,7 +95,21 @@ static const char *unsupported(const struct bound *b)
     return NULL;
 }
 
-static enum native_verdict judge_bind(struct native *n, struct look *look, struct bound *b)
+/* Each node would read it by its own clock. */
+static enum native_verdict judge_values(
+    struct native *n, const struct batch_msg *m, struct bound *b)
+{
+    uint32_t i = n->place.everywhere ? repl_bind_moves(m->rest, b->types) : 0;
+
+    if (i == 0)
+        return NATIVE_GO;
+    n->place.differs = true;
+    b->plan.differs = slice_of_str(arena_printf(n->arena, "$%u", i));
+    return native_says_that_it_differs(n, &b->plan) ? NATIVE_REFUSED : NATIVE_GO;
+}
+
+static enum native_verdict judge_bind(
+    struct native *n, struct look *look, const struct batch_msg *m, struct bound *b)
 {
     const struct sql_stmt *s;
     enum native_verdict v;
@@ -122,7 +136,7 @@ static enum native_verdict judge_bind(struct native *n, struct look *look, struc
     if (s->tx.op == SQL_TX_BEGIN)
         look->has |= LOOK_BEGINS;
     if (s->tx.op == SQL_TX_COMMIT || s->tx.op == SQL_TX_ROLLBACK)
-        look->has |= LOOK_ENDS;
+        look->has |= LOOK_ENDS | LOOK_ENDS_LATER;
     n->ex.is_commit = n->ex.is_commit || s->tx.op == SQL_TX_COMMIT;
     v = native_rewrite(n, sql, s, &b->plan);
     b->locks = v == NATIVE_GO;
@@ -132,7 +146,7 @@ static enum native_verdict judge_bind(struct native *n, struct look *look, struc
             "rewritten");
         return NATIVE_REFUSED;
     }
-    return v;
+    return v == NATIVE_GO ? judge_values(n, m, b) : v;
 }
 
 static void look_at(const struct batch_msg *m, struct look *look)
@@ -155,6 +169,7 @@ static void look_at(const struct batch_msg *m, struct look *look)
         break;
     case FE_EXECUTE:
         look->has |= LOOK_EXECUTES;
+        look->has &= ~LOOK_ENDS_LATER;
         break;
     case FE_DESCRIBE:
         if ((m->what == 'S' && m->name.n == 0 && !has(look, LOOK_PARSED_UNNAMED)))
@@ -356,16 +371,9 @@ static bool ask_values(struct native *n, struct bound *bounds, unsigned count)
     unsigned i;
 
     for (i = 0; i < count; i++) {
-        struct buf one = {0};
-
         bounds[i].first = nasks;
-        if (bounds[i].plan.nasks == 0)
-            continue;
-        repl_rewrite_asks(&bounds[i].plan, &one);
-        buf_printf(&sql, "%s%.*s", nasks > 0 ? ", " : "SELECT ", (int)one.len - 7,
-            one.data + 7); /* without its SELECT */
+        repl_rewrite_asks(&bounds[i].plan, nasks, &sql);
         nasks += bounds[i].plan.nasks;
-        buf_free(&one);
     }
     n->plan = (struct repl_plan){.nasks = nasks};
     if (n->values != NULL || nasks == 0) {
@@ -383,8 +391,8 @@ static bool ask_values(struct native *n, struct bound *bounds, unsigned count)
  *
  * A sequence is run in parts, each of which ends with a Sync: the client's, or one of ours in place
  * of a Flush, or behind a statement after which the next ones mean something else (BEGIN, SET,
- * DDL), and around the end of a transaction. Outside of a transaction our own one goes on over the
- * parts, so that the sequence is one, as on a server. */
+ * DDL), and around the end of a transaction, of prepared statements. Outside of a transaction our
+ * own one goes on over the parts, so that the sequence is one, as on a server. */
 
 enum breaks { BREAKS_NOT, BREAKS_BEHIND, BREAKS_AROUND };
 
@@ -394,7 +402,8 @@ static enum breaks breaks(const struct bound *b)
 
     if (s == NULL)
         return BREAKS_NOT;
-    if (s->tx.op == SQL_TX_COMMIT || s->tx.op == SQL_TX_ROLLBACK)
+    if (s->tx.op == SQL_TX_COMMIT || s->tx.op == SQL_TX_ROLLBACK || s->kind == SQL_DEALLOCATE ||
+        s->verb == SQL_VERB_DISCARD)
         return BREAKS_AROUND;
     if (s->tx.op == SQL_TX_BEGIN || s->tx.op == SQL_TX_ROLLBACK_TO || s->kind == SQL_SET ||
         s->kind == SQL_RESET || s->kind == SQL_OTHER || route_changes_schema(s))
@@ -492,7 +501,7 @@ static enum native_verdict look_through(struct native *n, struct look *look, str
         if (m.type == FE_PARSE)
             n->text = slice_of(arena_strndup(n->arena, m.sql.p, m.sql.n), m.sql.n);
         if (m.type == FE_BIND)
-            v = judge_bind(n, look, &(*bounds)[count++]);
+            v = judge_bind(n, look, &m, &(*bounds)[count++]);
     }
     return v;
 }
@@ -509,13 +518,23 @@ static void adopt(struct native *n)
 static enum native_verdict choose_commit(
     struct native *n, const struct look *look, const struct bound *bounds)
 {
-    bool is_alone = n->ex.ends_in_sync && !n->is_open && has(look, LOOK_EXECUTES);
+    for (unsigned i = 0; i < look->nbinds; i++) {
+        if (bounds[i].facts.nstmts > 0 &&
+            n->commit.ops->choose(n, &bounds[i].facts.stmts[0], look->nbinds == 1) != NATIVE_GO)
+            return NATIVE_REFUSED;
+    }
+    return NATIVE_GO;
+}
 
-    if (look->nbinds > 1)
-        return n->ex.is_commit ? n->commit.ops->in_sequence(n) : NATIVE_GO;
-    if (look->nbinds == 0 || bounds[0].facts.nstmts == 0)
-        return NATIVE_GO;
-    return n->commit.ops->choose(n, &bounds[0].facts.stmts[0], is_alone);
+/* In another part it would pass by what makes it one on all nodes. */
+static bool ends_later(struct native *n, const struct look *look)
+{
+    if (!has(look, LOOK_ENDS_LATER))
+        return false;
+    native_refuse(n, "0A000",
+        "COMMIT or ROLLBACK that is executed behind another Flush or Sync than the one it was "
+        "bound in front of is not supported in native replication");
+    return true;
 }
 
 enum native_verdict native_batch_plan(struct native *n)
@@ -527,10 +546,13 @@ enum native_verdict native_batch_plan(struct native *n)
 
     n->place = (struct native_place){0};
     n->ex.is_commit = false;
+    n->ex.forgets = NULL;
     native_follow_schema(n);
     v = look_through(n, &look, &bounds);
     if (v != NATIVE_GO)
         return v;
+    if (ends_later(n, &look))
+        return NATIVE_REFUSED;
     if (n->skips || n->failed >= 0) {
         n->place = (struct native_place){
             .everywhere = n->skips || has(&look, LOOK_ENDS) || has(&look, LOOK_ENDS_TO)};

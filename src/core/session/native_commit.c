@@ -57,24 +57,14 @@ static enum native_verdict choose(struct native *n, const struct sql_stmt *s, bo
     if (!is_alone || (s->flags & SQL_F_CHAIN) != 0) {
         native_refuse(n, "0A000",
             is_alone ? "COMMIT AND CHAIN is not supported with replication_commit = two_phase"
-                     : "COMMIT without a Sync behind it is not supported with "
-                       "replication_commit = two_phase");
+                     : "COMMIT that is bound together with another statement and executed behind "
+                       "that is not supported with replication_commit = two_phase");
         return NATIVE_REFUSED;
     }
     if (!name_it(n))
         return NATIVE_REFUSED;
     n->commit.is_clients = true;
     return NATIVE_GO;
-}
-
-static enum native_verdict in_sequence(struct native *n)
-{
-    if (!is_two_phase(n) || (!n->commit.wrote && !n->place.writes))
-        return NATIVE_GO;
-    native_refuse(n, "0A000",
-        "COMMIT in one sequence with other statements is not supported with replication_commit = "
-        "two_phase");
-    return NATIVE_REFUSED;
 }
 
 static void put(const struct native *n, struct buf *sql)
@@ -277,7 +267,6 @@ static void main_answered(struct native *n)
 
 const struct native_commit_ops native_commit_ops = {
     .choose = choose,
-    .in_sequence = in_sequence,
     .put = put,
     .is_tag = is_tag,
     .main_answered = main_answered,

@@ -158,6 +158,8 @@ struct native_exchange {
     bool ours;        /* the answer is for us */
     bool compares;    /* the rows of the answer */
     bool is_commit;   /* the statement ends the client's transaction */
+    /* It takes prepared statements away when the main node has done it: DEALLOCATE, DISCARD ALL. */
+    const struct sql_stmt *forgets;
 };
 
 enum native_verdict { NATIVE_GO, NATIVE_ASK, NATIVE_REFUSED };
@@ -326,6 +328,9 @@ enum native_verdict native_judge(struct native *n, struct slice text, const stru
 /* Plans the rewriting of one. */
 enum native_verdict native_rewrite(
     struct native *n, struct slice text, const struct sql_stmt *stmt, struct repl_plan *plan);
+/* Tells the client that its result may differ (plan->differs), if that is to be told. True: it is
+ * refused for that, and the exchange has ended. */
+bool native_says_that_it_differs(struct native *n, const struct repl_plan *plan);
 /* Whether the rows that all nodes return have to be equal. */
 bool native_compares(const struct native *n);
 /* A function call: places and plans it, and puts it into n->out. */
@@ -392,11 +397,9 @@ void native_log_mismatch(struct native *n, const struct agree_answer *answers, u
 /* native_commit.c: by pointers, so that the files below need none above them. */
 struct native_commit_ops {
     /* The statement is about to run: a COMMIT becomes one of two phases, if that is to be.
-     * NATIVE_REFUSED: it cannot be, and the exchange has failed. `is_alone`: all of its sequence
-     * has come. */
+     * NATIVE_REFUSED: it cannot be, and the exchange has failed. `is_alone`: nothing else is bound
+     * in its part of the sequence. */
     enum native_verdict (*choose)(struct native *n, const struct sql_stmt *s, bool is_alone);
-    /* A COMMIT stands in one sequence with other statements: as above. */
-    enum native_verdict (*in_sequence)(struct native *n);
     /* What is sent in the place of the client's COMMIT; whether that is what a server has done. */
     void (*put)(const struct native *n, struct buf *sql);
     bool (*is_tag)(const struct native *n, struct slice body);
@@ -484,9 +487,8 @@ void native_prepared_clear(struct native *n);
 void native_prepared_begin(struct native *n);
 void native_prepared_note(struct native *n, const struct batch_msg *m);
 void native_prepared_add_sql(struct native *n, struct slice text, const struct sql_stmt *stmt);
-void native_prepared_drop(struct native *n, struct slice name);
-/* The node that is asked first has done that many. */
-void native_prepared_settle(struct native *n, uint32_t ndone);
+/* The node that is asked first has done that many, and all of it (`is_done`) or not. */
+void native_prepared_settle(struct native *n, uint32_t ndone, bool is_done);
 /* Puts these into n->out for the others, who will not see the exchange; false: there are none. */
 bool native_prepared_put(struct native *n, uint32_t ndone);
 /* Puts an EXECUTE of what was rewritten into n->out. */

@@ -579,23 +579,6 @@ static bool leg_on_error(void *owner, struct link *link, const struct errmsg *m)
     return false;
 }
 
-static void leg_on_columns(
-    void *owner, struct link *link, uint32_t serial, char type, struct slice body)
-{
-    (void)owner;
-    (void)link;
-    (void)serial;
-    (void)type;
-    (void)body;
-}
-
-static void leg_on_row(void *owner, struct link *link, struct slice body)
-{
-    (void)owner;
-    (void)link;
-    (void)body;
-}
-
 static void leg_on_drained(void *owner, struct link *link)
 {
     struct native_leg *leg = owner;
@@ -651,8 +634,6 @@ const struct link_owner_ops native_link_ops = {
     .on_parameter = leg_on_parameter,
     .on_tag = leg_on_tag,
     .on_error = leg_on_error,
-    .on_columns = leg_on_columns,
-    .on_own_row = leg_on_row,
     .on_drained = leg_on_drained,
     .on_lost = leg_on_lost,
 };

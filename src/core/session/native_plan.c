@@ -269,11 +269,8 @@ void native_note(struct native *n, const struct sql_stmt *s)
 {
     n->has_state = n->has_state || leaves_state(s);
     native_note_schema(n, s);
-    if ((s->kind == SQL_DEALLOCATE && (s->flags & SQL_F_ALL) != 0) ||
-        (s->verb == SQL_VERB_DISCARD && slice_eq_str(s->name, "all")))
-        native_prepared_clear(n);
-    else if (s->kind == SQL_DEALLOCATE)
-        native_prepared_drop(n, s->name);
+    if (s->kind == SQL_DEALLOCATE || s->verb == SQL_VERB_DISCARD)
+        n->ex.forgets = s;
     if (s->kind == SQL_COMMIT || s->tx.op == SQL_TX_COMMIT)
         n->ex.is_commit = true;
     if (s->tx.op == SQL_TX_COMMIT || s->tx.op == SQL_TX_ROLLBACK)
@@ -378,7 +375,7 @@ enum native_verdict native_judge(struct native *n, struct slice text, const stru
 
 /* ---- what it becomes ---- */
 
-static bool says_that_it_differs(struct native *n, const struct repl_plan *plan)
+bool native_says_that_it_differs(struct native *n, const struct repl_plan *plan)
 {
     const struct conf *conf = n->c->ss->conf;
     char text[256];
@@ -444,7 +441,7 @@ enum native_verdict native_rewrite(
     }
     if (plan->differs.n > 0 || stmt->kind == SQL_EXPLAIN)
         n->place.differs = true;
-    return says_that_it_differs(n, plan) ? NATIVE_REFUSED : NATIVE_GO;
+    return native_says_that_it_differs(n, plan) ? NATIVE_REFUSED : NATIVE_GO;
 }
 
 bool native_lock_sql(struct native *n, struct slice text, const struct sql_stmt *stmt,
@@ -600,6 +597,7 @@ enum native_verdict native_plan(struct native *n)
     n->place = (struct native_place){0};
     n->plan = (struct repl_plan){0};
     n->ex.is_commit = false;
+    n->ex.forgets = NULL;
     native_follow_schema(n);
     v = native_judge(n, n->text, &n->facts, n->at, &n->place);
     if (v != NATIVE_GO || s == NULL)

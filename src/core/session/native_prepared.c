@@ -54,7 +54,7 @@ void native_prepared_clear(struct native *n)
         prepared_free(LIST_ENTRY(node, struct native_prepared, node));
 }
 
-void native_prepared_drop(struct native *n, struct slice name)
+static void drop(struct native *n, struct slice name)
 {
     struct native_prepared *st = known(n, name);
 
@@ -148,7 +148,7 @@ static void settle_one(struct native *n, const struct native_change *c)
 
     if (c->name.p == NULL)
         return; /* a portal */
-    native_prepared_drop(n, c->name);
+    drop(n, c->name);
     if (c->sql.p == NULL)
         return;
     st = mem_alloc_zero(sizeof *st);
@@ -160,10 +160,23 @@ static void settle_one(struct native *n, const struct native_change *c)
     n->has_state = n->has_state || c->name.n > 0;
 }
 
-void native_prepared_settle(struct native *n, uint32_t ndone)
+/* DEALLOCATE, DISCARD: behind what is prepared with it, for nothing follows it in its part. */
+static void forget(struct native *n, const struct sql_stmt *s)
+{
+    bool is_discard = s->kind != SQL_DEALLOCATE;
+
+    if (is_discard ? slice_eq_str(s->name, "all") : (s->flags & SQL_F_ALL) != 0)
+        native_prepared_clear(n);
+    else if (!is_discard)
+        drop(n, s->name);
+}
+
+void native_prepared_settle(struct native *n, uint32_t ndone, bool is_done)
 {
     for (uint32_t i = 0; i < ndone && i < n->nchanges; i++)
         settle_one(n, &n->changes_made[i]);
+    if (is_done && n->ex.forgets != NULL)
+        forget(n, n->ex.forgets);
 }
 
 bool native_prepared_put(struct native *n, uint32_t ndone)

@@ -134,23 +134,6 @@ static void rest_on_tag(void *owner, struct link *link, struct slice tag)
     (void)tag;
 }
 
-static void rest_on_columns(
-    void *owner, struct link *link, uint32_t serial, char type, struct slice body)
-{
-    (void)owner;
-    (void)link;
-    (void)serial;
-    (void)type;
-    (void)body;
-}
-
-static void rest_on_row(void *owner, struct link *link, struct slice body)
-{
-    (void)owner;
-    (void)link;
-    (void)body;
-}
-
 static const struct link_owner_ops rest_ops = {
     .on_bytes = rest_on_bytes,
     .on_quiet = rest_on_quiet,
@@ -158,8 +141,6 @@ static const struct link_owner_ops rest_ops = {
     .on_parameter = rest_on_parameter,
     .on_tag = rest_on_tag,
     .on_error = rest_on_error,
-    .on_columns = rest_on_columns,
-    .on_own_row = rest_on_row,
     .on_drained = rest_on_nothing,
     .on_lost = rest_on_lost,
 };

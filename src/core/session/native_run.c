@@ -13,7 +13,6 @@
 #include "config/conf.h"
 #include "replicate/locks.h"
 #include "wire/message.h"
-#include "wire/reader.h"
 #include "wire/writer.h"
 
 #include "native_int.h"
@@ -243,7 +242,7 @@ static bool ask_values(struct native *n)
         sql.len--;
     if (n->plan.nasks > 0) {
         buf_printf(&sql, "%s", sql.len > 0 ? ";" : "");
-        repl_rewrite_asks(&n->plan, &sql);
+        repl_rewrite_asks(&n->plan, 0, &sql);
     }
     if (sql.len == 0)
         return false;
@@ -300,6 +299,7 @@ static void place_failed(struct native *n)
     n->place = (struct native_place){0};
     n->plan = (struct repl_plan){0};
     n->ex.is_commit = op == SQL_TX_COMMIT;
+    n->ex.forgets = NULL;
     n->place.everywhere = op == SQL_TX_COMMIT || op == SQL_TX_ROLLBACK || op == SQL_TX_ROLLBACK_TO;
     n->gate.has = 0; /* asked for once more when it goes on behind ROLLBACK TO */
 }
@@ -407,7 +407,7 @@ static void one_answered(struct native *n)
         fail_with(n, "40000", "the node that answered was lost", NULL);
         return;
     }
-    native_prepared_settle(n, changes_done(n, leg));
+    native_prepared_settle(n, changes_done(n, leg), leg->kind != 'E');
     if (leg->kind != 'E') {
         statement_done(n);
         return;
@@ -463,7 +463,7 @@ static void main_answered(struct native *n)
     if (n->commit.is_clients)
         n->commit.ops->main_answered(n);
     /* What took numbers of a sequence before it failed is to take them on the others, too. */
-    native_prepared_settle(n, changes_done(n, first));
+    native_prepared_settle(n, changes_done(n, first), first->kind != 'E');
     if (first->kind == 'E' && !n->ex.is_commit &&
         (n->plan.serial == NULL || agree_is_lock_trouble(buf_slice(&first->said)))) {
         if (!prepare_on_others(n, first))
@@ -633,23 +633,12 @@ static void others_answered(struct native *n)
 static void values_answered(struct native *n)
 {
     struct native_leg *leg = main_leg(n);
-    struct wire_reader r;
-    uint32_t count;
 
     if (leg->kind == 'E') {
         fail_of(n, leg);
         return;
     }
-    wire_reader_init(&r, buf_slice(&n->rows));
-    (void)wire_get_u32(&r);
-    count = wire_get_u16(&r);
-    for (uint32_t i = 0; i < count && i < n->plan.nasks; i++) {
-        bool is_null;
-        struct slice value = wire_get_value(&r, &is_null);
-
-        n->values[i] =
-            slice_of(is_null || r.bad ? NULL : arena_strndup(n->arena, value.p, value.n), value.n);
-    }
+    repl_take_values(n->arena, buf_slice(&n->rows), n->values, n->plan.nasks);
     if (n->ex.is_batch)
         native_next(n);
     else if (!is_copy(n) || !verify_tables(n))

@@ -121,7 +121,7 @@ static char *rewritten(const char *sql, struct repl_plan *plan)
     if (plan->nasks > 0) {
         PGresult *res;
 
-        repl_rewrite_asks(plan, &out);
+        repl_rewrite_asks(plan, 0, &out);
         buf_put_byte(&out, '\0');
         res = run(out.data);
         for (uint32_t i = 0; res != NULL && i < plan->nasks; i++)

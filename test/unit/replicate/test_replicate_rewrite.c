@@ -211,15 +211,90 @@ START_TEST(what_cannot_be_spliced)
 }
 END_TEST
 
+static void put_rows(struct buf *sql, const char *head, int n)
+{
+    buf_printf(sql, "%sINSERT INTO plain (a) VALUES (random())", head);
+    for (int i = 1; i < n; i++)
+        buf_printf(sql, ", (random())");
+    buf_put_byte(sql, '\0');
+}
+
+/* No server takes so many columns in one row. */
+START_TEST(values_are_asked_for_in_rows)
+{
+    struct buf sql = {0};
+    struct buf asks = {0};
+    const char *at;
+    unsigned nrows = 0;
+
+    put_rows(&sql, "", 1500);
+    plan_for(sql.data, false);
+    ck_assert_uint_eq(plan.nasks, 1500);
+    repl_rewrite_asks(&plan, 0, &asks);
+    repl_rewrite_asks(&plan, 1500, &asks);
+    buf_put_byte(&asks, '\0');
+    for (at = asks.data; (at = strstr(at, "SELECT random(), ")) != NULL; at++)
+        nrows++;
+    ck_assert_uint_eq(nrows, 3);
+    ck_assert_ptr_nonnull(strstr(asks.data, "random();SELECT random()"));
+    ck_assert_ptr_null(strstr(asks.data, ",;"));
+    buf_free(&asks);
+    buf_free(&sql);
+}
+END_TEST
+
+/* Two parameters as a Bind has them: formats, then values; and the types of their Parse. */
+static const struct {
+    const char *first;
+    const char *second;
+    uint16_t format; /* of both */
+    uint32_t types[2];
+    uint32_t moves;
+} bound[] = {
+    {"1", "now", 0, {0, 0}, 2},
+    {"today", "now", 0, {0, 0}, 1},
+    {"today", " Tomorrow 10:00", 0, {25, 1184}, 2},
+    {"yesterday", "x", 0, {1082, 0}, 1},
+    {"nowhere", "todays", 0, {0, 0}, 0},
+    {"now", "today", 0, {25, 1043}, 0},
+    {"now", "today", 1, {0, 0}, 0},
+    {"", "", 0, {0, 0}, 0},
+};
+
+static void put_value(struct buf *out, const char *value)
+{
+    buf_put_u32(out, (uint32_t)strlen(value));
+    buf_put(out, value, strlen(value));
+}
+
+START_TEST(bound_words_that_move)
+{
+    struct buf values = {0};
+    struct buf types = {0};
+
+    buf_put_u16(&values, 1);
+    buf_put_u16(&values, bound[_i].format);
+    buf_put_u16(&values, 2);
+    put_value(&values, bound[_i].first);
+    put_value(&values, bound[_i].second);
+    buf_put_u16(&values, 0);
+    buf_put_u16(&types, 2);
+    buf_put_u32(&types, bound[_i].types[0]);
+    buf_put_u32(&types, bound[_i].types[1]);
+    ck_assert_uint_eq(repl_bind_moves(buf_slice(&values), buf_slice(&types)), bound[_i].moves);
+    for (uint32_t n = 0; n < values.len; n++) /* cut anywhere */
+        (void)repl_bind_moves(slice_of(values.data, n), buf_slice(&types));
+    buf_free(&values);
+    buf_free(&types);
+}
+END_TEST
+
 /* One value too many is refused, and not given another one's. */
 START_TEST(values_have_a_limit)
 {
     struct buf sql = {0};
 
-    buf_printf(&sql, "INSERT INTO plain (a) VALUES (random())");
-    for (int i = 1; i < 1600; i++)
-        buf_printf(&sql, ", (random())");
-    buf_put_byte(&sql, '\0');
+    put_rows(&sql, "PREPARE p AS ", 1600);
     plan_for(sql.data, false);
     ck_assert(plan.verdict == REPL_REWRITE);
     ck_assert_uint_eq(plan.nasks, 1600);
@@ -257,6 +332,8 @@ int main(void)
     tcase_add_test(tc, parse_gets_parameters);
     tcase_add_test(tc, execute_gets_arguments);
     tcase_add_loop_test(tc, what_cannot_be_spliced, 0, sizeof refused / sizeof refused[0]);
+    tcase_add_loop_test(tc, bound_words_that_move, 0, sizeof bound / sizeof bound[0]);
+    tcase_add_test(tc, values_are_asked_for_in_rows);
     tcase_add_test(tc, values_have_a_limit);
     tcase_add_test(tc, literals_are_quoted);
     suite_add_tcase(suite, tc);

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * values.c: values as they come by the protocol: those that the main node gives, and those that a
+ * client binds. Runs in: workers. Pure. */
+#include "config.h"
+
+#include "base/arena.h"
+#include "replicate/rewrite.h"
+#include "wire/reader.h"
+
+void repl_take_values(struct arena *a, struct slice rows, struct slice *values, uint32_t n)
+{
+    struct wire_reader r;
+    uint32_t at = 0;
+
+    wire_reader_init(&r, rows);
+    while (at < n && wire_get_u32(&r) > 0 && !r.bad) {
+        for (uint32_t left = wire_get_u16(&r); left > 0 && at < n; left--, at++) {
+            bool is_null;
+            struct slice value = wire_get_value(&r, &is_null);
+
+            if (!is_null && !r.bad)
+                values[at] = slice_of(arena_strndup(a, value.p, value.n), value.n);
+        }
+    }
+}
+
+/* A type of times, or one that the server finds out. */
+static bool may_be_time(struct slice types, uint32_t i)
+{
+    static const uint16_t oid[] = {0, 1082, 1083, 1114, 1184, 1266};
+    struct wire_reader r;
+    uint32_t count;
+    uint32_t type = 0;
+
+    wire_reader_init(&r, types);
+    count = types.n == 0 ? 0 : wire_get_u16(&r);
+    for (uint32_t k = 0; k <= i && k < count; k++)
+        type = wire_get_u32(&r);
+    for (unsigned k = 0; (i < count) && k < sizeof oid / sizeof oid[0]; k++) {
+        if (type == oid[k])
+            return true;
+    }
+    return i >= count;
+}
+
+uint32_t repl_bind_moves(struct slice rest, struct slice types)
+{
+    struct wire_reader formats;
+    struct wire_reader r;
+    uint16_t nformats;
+    uint16_t format = 0;
+    uint16_t count;
+
+    wire_reader_init(&r, rest);
+    nformats = wire_get_u16(&r);
+    formats = r;
+    (void)wire_get_bytes(&r, nformats * 2U);
+    count = wire_get_u16(&r);
+    for (uint32_t i = 0; i < count && !r.bad; i++) {
+        bool is_null;
+        struct slice value = wire_get_value(&r, &is_null);
+
+        if (i == 0 || nformats > 1)
+            format = nformats == 0 ? 0 : wire_get_u16(&formats);
+        if (format == 0 && !is_null && !r.bad && repl_word_moves(value) && may_be_time(types, i))
+            return i + 1;
+    }
+    return 0;
+}
