@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/slice.h"
 
@@ -26,8 +27,11 @@ struct login_worker {
     void *ctx;
     /* A link of this node broke. */
     void (*suspect)(void *ctx, int node);
-    /* Where writes go; VIEW_NO_NODE when there is none. */
-    int (*write_node)(void *ctx);
+    /* Who is asked about users: where writes go, or a standby while that is not known to answer;
+     * VIEW_NO_NODE when there is none. */
+    int (*ask_node)(void *ctx);
+    /* Every server that is in use has been looked at since then. */
+    bool (*all_asked_since)(void *ctx, int64_t since_us);
 };
 
 /* Reads the rule files and pool_passwd. Owned by the sessions. */

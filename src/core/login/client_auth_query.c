@@ -19,26 +19,24 @@
 #include "wire/writer.h"
 
 #include "client_auth_int.h"
+#include "client_auth_lookup_int.h"
 
 /* A server that does not answer is given up after this. */
 #define LOOKUP_TIMEOUT_MS 5000
+/* A server that was lost is asked in place of another one when all have been looked at since. */
+#define LOST_LOOK_MS     50
+#define LOST_PATIENCE_US INT64_C(2000000)
 /* Keeps our statements apart from equal ones of clients, of whom more is known. */
 #define LOOKUP_PATH_HASH UINT64_C(0x6c6f6f6b2d757021)
 
-struct lookup {
-    struct list node;    /* prober->queue */
-    struct list waiters; /* struct auth_wait */
-    enum auth_lookup_kind kind;
-    bool has_row;
-    bool is_wrong; /* the row was not what was asked for */
-    struct secret secret;
-    bool has_secret;
-    char *user;
-    char *role;
-    struct buf book_name; /* of the user */
+enum prober_phase {
+    PROBER_NEW,
+    PROBER_WAITING,
+    PROBER_OPENING,
+    PROBER_READY,
+    PROBER_ASKING,
+    PROBER_LOST /* its server: another one, perhaps */
 };
-
-enum prober_phase { PROBER_NEW, PROBER_WAITING, PROBER_OPENING, PROBER_READY, PROBER_ASKING };
 
 struct prober {
     struct list node_in_list; /* login_auth.probers */
@@ -52,6 +50,8 @@ struct prober {
     struct paramset params;
     struct timer timer;
     int64_t began_us;   /* to wait for a link, or for an answer */
+    int64_t lost_us;    /* when the server was lost, in PROBER_LOST */
+    int64_t give_up_us; /* what is lost by then is not asked for elsewhere; 0: nothing was lost */
     struct job *opener; /* of the entry in pool_passwd that logs it in */
     struct task start;  /* never from within the caller of auth_lookup_start */
     struct err err;     /* what the server said */
@@ -65,16 +65,6 @@ struct prober {
 };
 
 static void prober_step(struct prober *p);
-
-static void lookup_free(struct lookup *l)
-{
-    list_remove(&l->node);
-    secret_free(&l->secret);
-    mem_free(l->user);
-    mem_free(l->role);
-    buf_free(&l->book_name);
-    mem_free(l);
-}
 
 /* Tells everybody who waits. They may start other look-ups, or end their clients. */
 static void lookup_finish(struct lookup *l, const struct err *err)
@@ -152,6 +142,7 @@ static void prober_fail(struct prober *p, const struct err *err)
     if (!is_failing(p->sa, buf_slice(&p->key))) /* for as long as this one took */
         note_failure(p->sa, buf_slice(&p->key), loop_now_us(p->sa->be->loop) - p->began_us);
     prober_drop_link(p, false);
+    p->give_up_us = 0;
     list_init(&failed);
     while ((n = list_first(&p->queue)) != NULL) {
         list_remove(n);
@@ -164,11 +155,34 @@ static void prober_fail(struct prober *p, const struct err *err)
     task_post(p->sa->be->loop, &p->start);
 }
 
+/* The server that was lost may be replaced, and what it was asked is asked elsewhere. */
+static void prober_look_elsewhere(struct prober *p)
+{
+    const struct login_worker *worker = &p->sa->worker;
+    int64_t now_us = loop_now_us(p->sa->be->loop);
+    int lost = p->pool->cluster_node;
+    struct err err = p->err;
+
+    if (worker->ask_node(worker->ctx) != lost) {
+        p->phase = PROBER_NEW;
+        prober_step(p);
+    } else if (!worker->all_asked_since(worker->ctx, p->lost_us) &&
+               now_us - p->lost_us < LOST_PATIENCE_US) {
+        timer_start(p->sa->be->loop, &p->timer, LOST_LOOK_MS);
+    } else {
+        prober_fail(p, &err);
+    }
+}
+
 static void prober_on_timer(struct timer *t)
 {
     struct prober *p = LIST_ENTRY(t, struct prober, timer);
     struct err err = {0};
 
+    if (p->phase == PROBER_LOST) {
+        prober_look_elsewhere(p);
+        return;
+    }
     err_set(&err, "57P03", "the server did not answer in time");
     err_hint(&err, "The load of that server and its log; connect_timeout.");
     prober_fail(p, &err);
@@ -270,11 +284,12 @@ static void prober_put_bind(struct prober *p, const struct lookup *l, struct buf
 
 /* Parse where it is needed, Bind, Execute and Sync of one statement with one or two parameters in
  * text form. */
-static void prober_ask(struct prober *p, const struct lookup *l)
+static void prober_ask(struct prober *p, struct lookup *l)
 {
     struct buf out = {0};
     uint32_t at;
 
+    l->row = LOOKUP_NO_ROW; /* of a server that was lost */
     prober_take_statement(p, prober_sql(p, l));
     prober_put_parse(p, &out);
     prober_put_bind(p, l, &out);
@@ -288,7 +303,8 @@ static void prober_ask(struct prober *p, const struct lookup *l)
     link_forget_failure(p->link);
     err_clear(&p->err);
     p->phase = PROBER_ASKING;
-    p->began_us = loop_now_us(p->sa->be->loop);
+    if (p->give_up_us == 0)
+        p->began_us = loop_now_us(p->sa->be->loop);
     timer_start(p->sa->be->loop, &p->timer, LOOKUP_TIMEOUT_MS);
     (void)link_send(p->link, out.data, out.len);
     buf_free(&out);
@@ -311,93 +327,10 @@ static void prober_on_row(void *owner, struct link *link, struct slice body)
 {
     struct prober *p = owner;
     struct list *n = list_first(&p->queue);
-    struct lookup *l;
-    struct wire_reader r;
-    struct slice name;
-    struct slice secret;
-    bool name_is_null = false;
-    bool secret_is_null = false;
 
     (void)link;
-    if (n == NULL || p->phase != PROBER_ASKING)
-        return;
-    l = LIST_ENTRY(n, struct lookup, node);
-    wire_reader_init(&r, body);
-    if (wire_get_u16(&r) < 2) {
-        l->is_wrong = true;
-        return;
-    }
-    name = wire_get_value(&r, &name_is_null);
-    secret = wire_get_value(&r, &secret_is_null);
-    if (r.bad || name_is_null || l->has_row ||
-        !slice_eq_str(name, l->kind == AUTH_LOOKUP_ROLE ? l->role : l->user)) {
-        l->is_wrong = true;
-        return;
-    }
-    l->has_row = true;
-    l->has_secret = !secret_is_null;
-    if (l->has_secret)
-        secret_set(&l->secret, secret);
-}
-
-/* The password was changed, or the role is gone or another one of that name: idle links were opened
- * by what does not hold any more. */
-static void close_idle_of(struct backend *be, struct slice user)
-{
-    struct link *link;
-    struct list *n;
-    struct list *tmp;
-
-    LIST_FOREACH_SAFE(n, tmp, &be->idle_lru)
-    {
-        link = LIST_ENTRY(n, struct link, be_node);
-        if (slice_eq(pool_user(link->pool), user))
-            link_close(link);
-    }
-}
-
-static void keep_login(struct login_auth *sa, struct slice user, const struct lookup *l)
-{
-    struct slice state = l->has_secret ? secret_slice(&l->secret) : slice_of("", 0);
-    bool can_login = l->has_row && !slice_eq_str(state, "locked");
-
-    login_auth_put_role(sa, user, slice_of_str(AUTH_ROLE_CAN_LOGIN), can_login);
-    /* Valid, though it cannot log in: there is none of that name. */
-    login_auth_put_role(
-        sa, user, slice_of_str(AUTH_ROLE_IS_VALID), !l->has_row || (can_login && state.n == 0));
-    if (!can_login)
-        close_idle_of(sa->be, user); /* it may come back as another role of that name */
-}
-
-static void lookup_keep(struct prober *p, struct lookup *l)
-{
-    struct slice user = slice_of_str(l->user);
-
-    if (l->is_wrong && l->kind == AUTH_LOOKUP_ROLE) {
-        log_caused_detail(LVL_WARNING, NULL,
-            "Does search_path of auth_user put something before pg_catalog?",
-            "node %d answered something else than was asked about role \"%s\": user \"%s\" is "
-            "taken "
-            "for no member of it",
-            p->link->pool->cluster_node, l->role, l->user);
-        l->has_row = false;
-    } else if (l->is_wrong) {
-        log_caused_detail(LVL_WARNING, NULL,
-            "Run it by hand as auth_user: it has to give name and secret of user $1.",
-            "auth_query did not return one row (name, secret) for the user asked for: "
-            "user \"%s\" is taken for unknown",
-            l->user);
-        l->has_row = false;
-    }
-    if (l->kind == AUTH_LOOKUP_ROLE)
-        login_auth_put_role(p->sa, user, slice_of_str(l->role), l->has_row);
-    else if (l->kind == AUTH_LOOKUP_LOGIN)
-        keep_login(p->sa, user, l);
-    else if (auth_book_put_answer(p->sa->book, buf_slice(&l->book_name), buf_slice(&p->key),
-                 l->has_row,
-                 l->has_row && l->has_secret ? secret_slice(&l->secret) : slice_of(NULL, 0),
-                 loop_now_us(p->sa->be->loop)))
-        close_idle_of(p->sa->be, user);
+    if (n != NULL && p->phase == PROBER_ASKING)
+        lookup_take_row(LIST_ENTRY(n, struct lookup, node), body);
 }
 
 /* The catalogue of a PostgreSQL server cannot say such a thing: nothing is known of the role, and
@@ -427,6 +360,7 @@ static void prober_on_answer(struct prober *p)
 
     timer_stop(p->sa->be->loop, &p->timer);
     p->phase = PROBER_READY;
+    p->give_up_us = 0;
     if (prober_note_statement(p)) {
         prober_step(p);
         return;
@@ -453,11 +387,11 @@ static void prober_on_answer(struct prober *p)
     }
     if (is_failing(p->sa, buf_slice(&p->key)))
         p->sa->failed_until_us = 0;
-    if (l->is_wrong && l->kind == AUTH_LOOKUP_LOGIN) {
+    if (l->row == LOOKUP_WRONG_ROW && l->kind == AUTH_LOOKUP_LOGIN) {
         refuse_answer(p, l);
         return;
     }
-    lookup_keep(p, l);
+    lookup_keep(p->sa, l, buf_slice(&p->key), p->link->pool->cluster_node);
     lookup_finish(l, NULL);
 }
 
@@ -539,12 +473,26 @@ static bool prober_on_error(void *owner, struct link *link, const struct errmsg 
 static void prober_on_lost(void *owner, struct link *link, const struct err *err, bool told)
 {
     struct prober *p = owner;
+    int64_t now_us = loop_now_us(p->sa->be->loop);
 
     (void)told;
-    if (strncmp(err->sqlstate, "08", 2) == 0)
-        p->sa->worker.suspect(p->sa->worker.ctx, link->pool->cluster_node);
     p->link = NULL;
-    prober_fail(p, err);
+    if (strncmp(err->sqlstate, "08", 2) != 0 && strncmp(err->sqlstate, "57P", 3) != 0) {
+        prober_fail(p, err);
+        return;
+    }
+    p->sa->worker.suspect(p->sa->worker.ctx, link->pool->cluster_node);
+    if (p->node != VIEW_NO_NODE || (p->give_up_us != 0 && now_us >= p->give_up_us)) {
+        prober_fail(p, err);
+        return;
+    }
+    if (p->give_up_us == 0)
+        p->give_up_us = now_us + INT64_C(1000) * LOOKUP_TIMEOUT_MS;
+    p->err = *err;
+    prober_drop_link(p, false);
+    p->phase = PROBER_LOST;
+    p->lost_us = now_us;
+    timer_start(p->sa->be->loop, &p->timer, LOST_LOOK_MS);
 }
 
 static const struct link_owner_ops prober_ops = {
@@ -568,10 +516,11 @@ static void prober_on_opened(void *owner)
 
 static void prober_acquire(struct prober *p)
 {
-    int node = p->node != VIEW_NO_NODE ? p->node : p->sa->worker.write_node(p->sa->worker.ctx);
+    int node = p->node != VIEW_NO_NODE ? p->node : p->sa->worker.ask_node(p->sa->worker.ctx);
     struct err err = {0};
 
-    p->began_us = loop_now_us(p->sa->be->loop);
+    if (p->give_up_us == 0)
+        p->began_us = loop_now_us(p->sa->be->loop);
     if (node == VIEW_NO_NODE) {
         err_set(&err, "57P03", "no server can be asked at the moment");
         err_hint(&err, "SHOW POOL_NODES: a server has to be up.");

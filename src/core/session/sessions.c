@@ -96,10 +96,18 @@ static const struct client_events client_events = {.end = client_do_end,
     .idle = sessions_do_idle,
     .travel_waiting = client_do_travel_waiting};
 
-/* For logins: login_worker.write_node and suspect. */
-static int write_node(void *ctx)
+/* For logins: login_worker's functions. */
+static int ask_node(void *ctx)
 {
-    return sessions_write_node(ctx);
+    return sessions_ask_node(ctx);
+}
+
+static bool all_asked_since(void *ctx, int64_t since_us)
+{
+    struct sessions *ss = ctx;
+
+    (void)view_refresh(ss->env->shm, &ss->view);
+    return sessions_all_asked_since(&ss->view, since_us);
 }
 
 static void suspect(void *ctx, int node)
@@ -114,7 +122,8 @@ void sessions_init(struct sessions *ss, struct loop *loop, struct proc_env *env)
         .preps = &ss->preps,
         .ctx = ss,
         .suspect = suspect,
-        .write_node = write_node};
+        .ask_node = ask_node,
+        .all_asked_since = all_asked_since};
 
     memset(ss, 0, sizeof *ss);
     ss->loop = loop;

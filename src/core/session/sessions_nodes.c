@@ -86,6 +86,19 @@ HOT int sessions_write_node(struct sessions *ss)
     return w->node;
 }
 
+int sessions_ask_node(struct sessions *ss)
+{
+    int primary = sessions_write_node(ss);
+    int i;
+
+    if (primary == VIEW_NO_NODE || !view_must_hold_writes(&ss->view))
+        return primary;
+    for (i = 0; i < ss->view.nnodes; i++)
+        if (i != primary && view_can_read(&ss->view, i) && conf_has_node(ss->conf, i))
+            return i;
+    return primary;
+}
+
 void session_node_counts(const struct shm *shm, int node, struct admin_counts *out)
 {
     out->nselect = session_count_sum(shm, node, COUNT_SELECT);

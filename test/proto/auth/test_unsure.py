@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: PostgreSQL
 """test_unsure: auth_query is set and the servers cannot be asked: who is in pool_passwd comes in by it, and by the words and the time
 of a refusal it cannot be told who is."""
+import signal
 import threading
 import time
 
@@ -92,3 +93,31 @@ def test_limit_of_failures(server):
         assert come(pool, "ann") == "in"
     finally:
         pool.stop()
+
+
+def test_a_standby_is_asked(server):
+    """The primary is killed: nobody who comes meanwhile is refused because it cannot be asked, for its standby knows as much."""
+    primary = house.start_server()
+    house.make_user(primary, "bob", "scram")
+    standby = house.start_standby(primary)
+    pool = None
+    try:
+        wait_for("the standby has bob", lambda: standby.rows("select 1 from pg_roles where rolname = 'bob'"), 10)
+        pool = house.start_auth_pool([primary.address, standby.address], hba="host all all all scram-sha-256\n", passwd="looker:looker_pw\n",
+                                     num_init_children=1, auth_user="looker", auth_dbname="postgres", health_check_period=1,
+                                     health_check_max_retries=2, health_check_retry_delay=1, sr_check_period=1,
+                                     sr_check_user="boss", sr_check_password="boss_pw", health_check_user="boss",
+                                     health_check_password="boss_pw", failover_wait=10)
+        wait_for("the primary is known", lambda: come(pool, "bob") == "in", 10)
+        primary.stop(signal.SIGQUIT)
+        until = time.monotonic() + 3
+        came = []
+        while time.monotonic() < until:
+            came.append(house.try_login(pool.address, "bob", "postgres", "bob_pw", ask=False)[0])
+        assert set(came) == {"in"}, came
+        assert house.try_login(pool.address, "bob", "postgres", "guess", ask=False)[0] == "28P01"
+    finally:
+        if pool is not None:
+            pool.stop()
+        standby.stop()
+        primary.stop()
