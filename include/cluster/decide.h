@@ -165,6 +165,7 @@ struct decide {
     uint32_t top_timeline;    /* newest timeline a primary of it was seen on */
     int64_t began_us;         /* the first look, while view.is_looking */
     int named;                /* the primary that an operator named, or VIEW_NO_NODE */
+    uint64_t followers[2];    /* bit per node: was seen as a standby since then */
     int agreed;               /* the primary that all pgpools agree on, or VIEW_NO_NODE */
     uint32_t agreed_timeline; /* that it was on; 0: not known */
     uint64_t barred[2];       /* bit per node: all pgpools agree that it is no primary any more */

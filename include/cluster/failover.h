@@ -79,6 +79,8 @@ struct failover {
     bool told_waiting; /* the log knows why nobody is promoted yet */
     bool failed;       /* the switchover is being taken back */
     int64_t retry_us;  /* not before */
+    int64_t unsure_us; /* loss: since when view.sw.target may have heard that it is to be the
+                          primary, and nobody knows; 0: that is known */
     int64_t ask_us;    /* last FAILOVER_DO_ASK */
     uint64_t cut_lsn;  /* what the new primary must have received */
     char reason[FAILOVER_TEXT_BYTES];

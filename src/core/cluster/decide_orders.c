@@ -52,6 +52,15 @@ void decide_detach(struct decide *d, int node, const char *who, const char *why,
     decide_settle(d, now_us);
 }
 
+/* Whom others say they are, and on which timeline, counts no more against this one; who becomes a
+ * primary later does. */
+static void name(struct decide *d, int node)
+{
+    d->named = node;
+    memset(d->followers, 0, sizeof d->followers);
+    d->top_timeline = 0;
+}
+
 void decide_vouch(struct decide *d, int node)
 {
     struct decide_node *n = &d->node[node];
@@ -59,8 +68,7 @@ void decide_vouch(struct decide *d, int node)
     if (!n->have_facts || !n->facts.is_primary ||
         (d->view.primary != VIEW_NO_NODE && n->stray_us == 0))
         return;
-    d->top_timeline = 0;
-    d->named = node;
+    name(d, node);
 }
 
 void decide_attach(struct decide *d, int node, const char *who, int64_t now_us)
@@ -100,8 +108,7 @@ void decide_promote(struct decide *d, int node, const char *who, int64_t now_us)
             ->hint = "Promote the server: its new role is then followed by itself.";
         return;
     }
-    d->named = node;
-    d->top_timeline = 0;
+    name(d, node);
     d->view.node[node].held_down = false;
     decide_set_status(d, node, VIEW_WAITING, now_us);
     e = decide_note(d, DECIDE_EV_ATTACH, node, d->view.primary, now_us,

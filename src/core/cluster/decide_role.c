@@ -81,12 +81,37 @@ static bool is_better(const struct decide *d, int a, int b)
     return a < b;
 }
 
-/* What an operator said holds while the server is in use and does not contradict. */
+/* A standby has become a primary since the operator spoke: by his order to switch over, or by
+ * somebody else. */
+static bool is_superseded(const struct decide *d, int node)
+{
+    int i;
+
+    for (i = 0; i < d->rules.nnodes; i++)
+        if (i != node && view_has_node(d->followers, i) && !d->node[i].is_silent &&
+            says_primary(d, i) && is_kin(d->system_id, d->node[i].facts.system_id))
+            return true;
+    return false;
+}
+
+static void note_followers(struct decide *d)
+{
+    int i;
+
+    for (i = 0; i < d->rules.nnodes; i++)
+        if (d->rules.node[i].exists && decide_has_facts(d, i) && !d->node[i].is_silent &&
+            !d->node[i].facts.is_primary)
+            d->followers[i / 64] |= UINT64_C(1) << (i % 64);
+}
+
+/* What an operator said holds while the server is in use and does not contradict, and nothing has
+ * come after it. */
 static bool is_named(const struct decide *d, int node)
 {
     return node != VIEW_NO_NODE && node != d->view.sw.barred && !view_has_node(d->barred, node) &&
            decide_is_used(d, node) &&
-           (!decide_has_facts(d, node) || d->node[node].facts.is_primary);
+           (!decide_has_facts(d, node) || d->node[node].facts.is_primary) &&
+           !is_superseded(d, node);
 }
 
 /* The server that is flagged as the primary, whatever it says; VIEW_NO_NODE: none is. */
@@ -347,6 +372,8 @@ void decide_settle(struct decide *d, int64_t now_us)
 
     if (d->named != VIEW_NO_NODE && !is_named(d, d->named))
         d->named = VIEW_NO_NODE;
+    if (d->named != VIEW_NO_NODE)
+        note_followers(d);
     decide_weigh_newcomers(d, now_us);
     if (streaming)
         set_primary(d, elect(d), now_us);

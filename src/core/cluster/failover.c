@@ -142,27 +142,6 @@ static bool is_answered_late(const struct failover *f, const struct decide *d)
     return false;
 }
 
-/* A standby that streams while the primary does not answer us; one that is fed by another standby
- * is none: there are as many receivers then as the others feed. */
-static int find_streaming(const struct decide *d)
-{
-    int found = VIEW_NO_NODE;
-    int nfed = 0;
-    int n = 0;
-    int i;
-
-    for (i = 0; i < d->rules.nnodes; i++) {
-        if (i == d->view.sw.node || !decide_has_facts(d, i) || d->node[i].is_silent)
-            continue;
-        nfed += d->node[i].facts.nsenders;
-        if (!d->view.node[i].is_receiving || decide_hears_nobody(&d->node[i].facts))
-            continue;
-        found = i;
-        n++;
-    }
-    return n > nfed ? found : VIEW_NO_NODE;
-}
-
 /* Beginning and end */
 
 static void note_start(struct decide *d, int node, const struct decide_event *e)
@@ -203,6 +182,7 @@ void failover_confirm(struct failover *f, struct decide *d, const struct decide_
     sw->outage_us = 0;
     f->failed = false;
     f->retry_us = 0;
+    f->unsure_us = 0;
     snprintf(f->reason, sizeof f->reason, "%.*s", (int)sizeof f->reason - 1, e->text);
     failover_enter(f, d, VIEW_PHASE_CONFIRM, e->at_us);
 }
@@ -303,6 +283,7 @@ static void try_again(
         "failover of node %d did not succeed yet: trying again", sw->node);
     snprintf(e->detail, sizeof e->detail, "%s", why);
     sw->barred = VIEW_NO_NODE;
+    f->unsure_us = 0;
     f->retry_us = now_us + (wait_us < MAX_RETRY_US ? wait_us : MAX_RETRY_US);
     failover_enter(f, d, VIEW_PHASE_CONFIRM, now_us);
     decide_settle(d, now_us);
@@ -460,12 +441,15 @@ static struct failover_do confirm(struct failover *f, struct decide *d, int64_t 
         failover_enter(f, d, VIEW_PHASE_SEARCH, now_us);
         return failover_ask(f, now_us);
     }
-    streaming = find_streaming(d);
+    streaming = failover_find_streaming(d);
     if (streaming != VIEW_NO_NODE && !sw->is_asked_for) {
         snprintf(why, sizeof why,
-            "Node %d does not answer, but node %d still streams from it: it is alive, and "
+            "Node %d does not answer, but node %d still streams%s: it is alive, and "
             "a second primary must not be.",
-            sw->node, streaming);
+            sw->node, streaming,
+            d->node[streaming].facts.receiver_name[0] == '\0'
+                ? ", and nobody may see from whom (sr_check_user needs pg_monitor)"
+                : " from it");
         failover_tell_waiting(f, d, why, now_us);
         return failover_ask(f, now_us);
     }
@@ -479,11 +463,21 @@ static struct failover_do confirm(struct failover *f, struct decide *d, int64_t 
     return failover_promote(f, d, target, now_us);
 }
 
+/* Nobody knows whether the target has heard that it is to be the primary, but it is there, and is a
+ * standby still: it is told again. */
+static bool is_to_hear_again(const struct failover *f, const struct decide *d, int64_t now_us)
+{
+    const struct view_switch *sw = &d->view.sw;
+
+    return f->unsure_us != 0 && now_us - sw->phase_us > RETRY_US &&
+           failover_may_begin(f, sw->node) && is_ready(d, sw->target, sw->node, sw->phase_us);
+}
+
 /* Nobody has shown up yet. */
 static struct failover_do search(struct failover *f, struct decide *d, int64_t now_us)
 {
     struct view_switch *sw = &d->view.sw;
-    int64_t age_us = now_us - sw->phase_us;
+    int64_t age_us = now_us - (f->unsure_us != 0 ? f->unsure_us : sw->phase_us);
 
     if (!sw->is_asked_for && d->rules.search_limit_us > 0 && age_us > d->rules.search_limit_us) {
         failover_end(
@@ -498,6 +492,8 @@ static struct failover_do search(struct failover *f, struct decide *d, int64_t n
         try_again(f, d, "the promoted server did not become a primary", PROMOTE_TRIES, now_us);
         return (struct failover_do){.type = FAILOVER_DO_NOTHING};
     }
+    if (is_to_hear_again(f, d, now_us))
+        return failover_promote(f, d, sw->target, now_us);
     if (sw->barred != VIEW_NO_NODE && d->rules.has_command && age_us > UNBAR_US) {
         sw->barred = VIEW_NO_NODE;
         decide_settle(d, now_us);
@@ -582,7 +578,11 @@ static void on_promoted(
     f->busy = false;
     if (!o->ok && !o->is_unsure)
         sw->pending_us = 0;
-    if (o->ok || (d->view.primary != VIEW_NO_NODE && d->view.primary != sw->node)) {
+    if (o->is_unsure && !sw->is_asked_for && f->unsure_us == 0)
+        f->unsure_us = now_us;
+    /* It may be the primary soon, and nobody else must be. */
+    if (o->ok || f->unsure_us != 0 ||
+        (d->view.primary != VIEW_NO_NODE && d->view.primary != sw->node)) {
         failover_enter(f, d, VIEW_PHASE_SEARCH, now_us);
         return;
     }
@@ -638,8 +638,10 @@ bool failover_adopt(struct failover *f, struct decide *d, int64_t now_us)
         f->busy = sw->pid > 0;
         return f->busy;
     case VIEW_PHASE_PROMOTE:
-        if (!sw->is_asked_for)
-            failover_enter(f, d, VIEW_PHASE_CONFIRM, now_us);
+        if (!sw->is_asked_for) {
+            f->unsure_us = now_us;
+            failover_enter(f, d, VIEW_PHASE_SEARCH, now_us);
+        }
         return false;
     case VIEW_PHASE_FENCE:
     case VIEW_PHASE_DRAIN:

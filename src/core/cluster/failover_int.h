@@ -77,6 +77,10 @@ bool failover_lead_is_ahead(const struct decide *d);
  * VIEW_NO_NODE. */
 int failover_lead_back(const struct failover *f, const struct decide *d, int64_t now_us);
 
+/* failover_stream.c: a standby that streams from the primary that does not answer us, or
+ * VIEW_NO_NODE: what receives is fed by other standbys, as far as these say. */
+int failover_find_streaming(const struct decide *d);
+
 /* failover_switch.c: the phases of a switchover by SQL. */
 struct failover_do failover_switch_step(struct failover *f, struct decide *d, int64_t now_us);
 void failover_switch_done(

@@ -14,6 +14,7 @@
 #include "cluster/switch_file.h"
 
 #define SYSTEM_ID UINT64_C(7000000000000000001)
+#define RECEIVER  "walreceiver" /* PostgreSQL's own name for all of them */
 
 struct world *world;
 
@@ -120,6 +121,11 @@ void world_promote(int i)
 
 /* Probes */
 
+static void set_name(char to[DECIDE_NAME_BYTES], const char *name)
+{
+    snprintf(to, DECIDE_NAME_BYTES, "%s", name);
+}
+
 void world_probe(int i)
 {
     static struct decide_facts facts;
@@ -146,9 +152,12 @@ void world_probe(int i)
     facts.received_lsn = s->lsn;
     facts.replayed_lsn = s->lsn;
     facts.replay_age_us = -1;
+    set_name(facts.receiver_name, RECEIVER);
     for (k = 0; k < NODES; k++)
         if (k != i && world->server[k].feeder == i && world_is_streaming(k))
-            facts.nsenders++;
+            set_name(facts.sender[facts.nsenders++].name, RECEIVER);
+    for (k = 0; k < s->nstrangers; k++)
+        set_name(facts.sender[facts.nsenders++].name, s->stranger);
     decide_on_probe(&world->d, i, &p, world->now_us + 1000);
     world->server[i].probe_us = world->now_us;
 }
@@ -171,6 +180,9 @@ static void begin(struct deed *deed, const struct failover_do *what)
     deed->is_lost = false;
     deed->what = *what;
     deed->succeeds = world_roll(100) >= world->fail_percent;
+    deed->vanishes = false;
+    deed->goes_unsaid =
+        what->type == FAILOVER_DO_PROMOTE && world->fail_percent > 0 && world_roll(100) < 10;
     deed->due_us = world->now_us + (int64_t)(1 + world_roll(10)) * TICK_US;
     if (what->type == FAILOVER_DO_COMMAND) {
         world->ncommands++;
@@ -196,6 +208,9 @@ static void check_promotion(const struct failover_do *what)
     int i;
 
     ck_assert_int_ne(what->target, VIEW_NO_NODE);
+    ck_assert_msg(world->unsaid_us == 0 || world->unsaid == what->target ||
+                      world->now_us - world->unsaid_us >= 30 * SECOND_US,
+        "node %d is promoted while node %d may be", what->target, world->unsaid);
     for (i = 0; i < NODES; i++) {
         const struct server *s = &world->server[i];
 
@@ -257,8 +272,17 @@ static void end(struct deed *deed, bool beside)
 
     deed->is_running = false;
     if (!reaches(&deed->what))
-        deed->succeeds = o.ok = false;
+        deed->succeeds = o.ok = deed->goes_unsaid = false;
     act_on_servers(deed);
+    if (deed->goes_unsaid) {
+        o.ok = false;
+        o.is_unsure = true;
+        world->server[deed->what.target].alive = !deed->vanishes;
+    }
+    if (deed->goes_unsaid && world->unsaid_us == 0) {
+        world->unsaid = deed->what.target;
+        world->unsaid_us = world->now_us;
+    }
     if (deed->what.type == FAILOVER_DO_DRAIN && o.ok)
         o.lsn = world->server[deed->what.node].lsn;
     if (deed->is_lost && deed->what.type == FAILOVER_DO_COMMAND)
@@ -351,6 +375,8 @@ void world_tick(void)
     world->now_us += TICK_US;
     servers_tick();
     late_tick();
+    if (world->d.view.primary != VIEW_NO_NODE)
+        world->unsaid_us = 0;
     for (i = 0; i < NODES; i++)
         if (world->now_us - world->server[i].probe_us >= SECOND_US)
             world_probe(i);
@@ -428,6 +454,7 @@ void world_restart(void)
 
     switch_file_format(&world->rules, &world->d.view.sw, &text);
     forget_deed();
+    world->unsaid_us = 0; /* nor is that remembered: a failover is not in the files */
     world_monitor_start();
     if (text.len > 0) {
         ck_assert_int_eq(switch_file_parse(slice_of(text.data, text.len), &world->rules, kept), 0);

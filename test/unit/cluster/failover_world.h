@@ -27,6 +27,8 @@ struct server {
     int feeder;               /* whom it wants to stream from */
     int64_t probe_us;
     int64_t mute_us; /* since when its host is gone and nobody was told; 0: it is not */
+    int nstrangers;  /* receivers of its that are no servers of ours */
+    const char *stranger;
 };
 
 /* Something that takes its time; its outcome is told unless the monitor is killed before. */
@@ -34,6 +36,8 @@ struct deed {
     bool is_running;
     bool is_lost; /* nobody waits for it any more */
     bool succeeds;
+    bool goes_unsaid; /* the connection breaks before its end is told, done or not */
+    bool vanishes;    /* and so does the server that was to be promoted */
     struct failover_do what;
     int64_t due_us;
 };
@@ -47,6 +51,8 @@ struct world {
     struct deed beside;
     struct failover_do late; /* a promotion that nobody waits for, but that was heard */
     int64_t late_us;         /* when it is done; 0: there is none */
+    int unsaid;              /* whom an order to promote may have reached, and since when */
+    int64_t unsaid_us;       /* 0: nobody */
     int64_t now_us;
     unsigned seed;
     unsigned fail_percent;

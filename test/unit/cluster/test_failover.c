@@ -387,6 +387,57 @@ START_TEST(test_switchover)
 }
 END_TEST
 
+/* What an operator said of a primary holds against who said so then, not against whom he, or
+ * somebody else, makes the primary later. */
+START_TEST(test_switchover_away_from_who_was_attached)
+{
+    int new = (_i + 2) % NODES;
+    struct err err = {0};
+
+    world_begin(_i);
+    decide_detach(&world->d, _i, "op", "", world->now_us);
+    world_run(2);
+    decide_attach(&world->d, _i, "op", world->now_us);
+    world_run(2);
+    ck_assert_int_eq(world->d.view.primary, _i);
+    ck_assert_int_eq(failover_switch(&world->f, &world->d, new, "op", world->now_us, &err), 0);
+    world_run(40);
+    ck_assert_int_eq(world->d.view.primary, new);
+    ck_assert(world->d.view.sw.ended_well);
+    ck_assert(!view_is_usable(&world->d.view, _i));
+    ck_assert_int_eq(world->nsteps[FAILOVER_DO_PROMOTE], 1);
+}
+END_TEST
+
+/* Somebody promotes a standby and has the other one follow it: that is followed, too. A former
+ * primary that comes back is what he spoke against. */
+START_TEST(test_word_of_an_operator)
+{
+    int new = (_i + 1) % NODES;
+    int other = (_i + 2) % NODES;
+
+    world_begin(_i);
+    decide_detach(&world->d, _i, "op", "", world->now_us);
+    world_run(2);
+    decide_attach(&world->d, _i, "op", world->now_us);
+    world_run(2);
+    world_promote(new);
+    world->server[other].feeder = new;
+    world_run(10);
+    ck_assert_int_eq(world->d.view.primary, new);
+    ck_assert(!view_is_usable(&world->d.view, _i));
+    world->server[new].alive = false;
+    world_run(20);
+    ck_assert_int_eq(world->d.view.primary, VIEW_NO_NODE);
+    decide_attach(&world->d, _i, "op", world->now_us); /* the old one, for want of another */
+    world_run(5);
+    ck_assert_int_eq(world->d.view.primary, _i);
+    world->server[new].alive = true;
+    world_run(10);
+    ck_assert_int_eq(world->d.view.primary, _i);
+}
+END_TEST
+
 /* Whatever the old primary writes in the meantime: the third server follows, none is stranded. */
 START_TEST(test_switchover_strands_nobody)
 {
@@ -636,6 +687,8 @@ static Suite *make_suite(void)
     tcase_add_loop_test(t, test_nobody_on_an_older_timeline, 0, NODES);
     tcase_add_loop_test(t, test_search_has_an_end, 0, NODES);
     tcase_add_loop_test(t, test_switchover, 0, NODES);
+    tcase_add_loop_test(t, test_switchover_away_from_who_was_attached, 0, NODES);
+    tcase_add_loop_test(t, test_word_of_an_operator, 0, NODES);
     tcase_add_loop_test(t, test_switchover_is_taken_back, 0, NODES);
     tcase_add_loop_test(t, test_switchover_strands_nobody, 0, 60);
     tcase_add_loop_test(t, test_switchover_leads_a_detached_one, 0, NODES);

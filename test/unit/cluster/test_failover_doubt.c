@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * test_failover_doubt.c: nobody is promoted on a doubt: whether the primary lives, which a standby
+ * that streams from it tells, and whether an order to promote was heard. */
+#include "config.h"
+
+#include <check.h>
+#include <stdlib.h>
+
+#include "cluster/failover.h"
+
+#include "failover_world.h"
+
+/* Who receives from a standby may be no server of ours: a backup, a standby that is not in the
+ * settings. That says nothing of whom that standby streams from. */
+START_TEST(test_strangers_are_not_fed_by_us)
+{
+    static const char *const names[] = {"pg_receivewal", "walreceiver"};
+    struct decide_probe p = {.answer = DECIDE_FAILED, .sqlstate = "", .message = "no way"};
+    int old = _i % NODES;
+    int i;
+
+    world_init(old);
+    world->rules.auto_promote = true;
+    for (i = 0; i < NODES; i++) {
+        world->server[i].nstrangers = 1 + _i / NODES;
+        world->server[i].stranger = names[_i / NODES];
+    }
+    world_monitor_start();
+    world_run(3);
+    for (i = 0; i < 100; i++) {
+        decide_on_probe(&world->d, old, &p, world->now_us);
+        world_probe((old + 1) % NODES);
+        world_probe((old + 2) % NODES);
+        world->now_us += TICK_US;
+        world_monitor_step();
+        ck_assert_int_eq(world->nsteps[FAILOVER_DO_PROMOTE], 0);
+    }
+    ck_assert(world_told("it is alive"));
+    world->server[old].alive = false; /* and now it is not */
+    world_run(3);
+    ck_assert_int_eq(world->nsteps[FAILOVER_DO_PROMOTE], 1);
+}
+END_TEST
+
+/* One that receives from another standby does not stream from the primary. */
+START_TEST(test_fed_by_a_standby)
+{
+    int middle = (_i + 1) % NODES;
+    int last = (_i + 2) % NODES;
+
+    world_init(_i);
+    world->rules.auto_promote = true;
+    world->server[last].feeder = middle;
+    world_monitor_start();
+    world_run(3);
+    world->server[_i].alive = false;
+    world_run(3);
+    ck_assert_int_eq(world->nsteps[FAILOVER_DO_PROMOTE], 1);
+    ck_assert_int_ne(world->d.view.primary, VIEW_NO_NODE);
+}
+END_TEST
+
+/* The order to promote was heard, the answer was lost, and so is its server for some seconds:
+ * nobody is promoted beside it. If it does not come back, somebody else is. */
+START_TEST(test_promotion_whose_answer_is_lost)
+{
+    int old = _i % NODES;
+    int chosen;
+
+    world_init(old);
+    world->rules.auto_promote = true;
+    world_monitor_start();
+    world_run(3);
+    world->server[old].alive = false;
+    while (world->nsteps[FAILOVER_DO_PROMOTE] == 0)
+        world_tick();
+    chosen = world->deed.what.target;
+    world->deed.succeeds = world->deed.goes_unsaid = world->deed.vanishes = true;
+    world_run(20);
+    ck_assert_int_eq(world->nsteps[FAILOVER_DO_PROMOTE], 1);
+    if (_i < NODES) {
+        world->server[chosen].alive = true;
+        world_run(5);
+        ck_assert_int_eq(world->nsteps[FAILOVER_DO_PROMOTE], 1);
+        ck_assert_int_eq(world->d.view.primary, chosen);
+        return;
+    }
+    world_run(20);
+    ck_assert_int_eq(world->nsteps[FAILOVER_DO_PROMOTE], 2);
+    ck_assert_int_eq(world->d.view.primary, NODES - old - chosen);
+}
+END_TEST
+
+/* It was not heard, and its server is there: it is told again, soon. */
+START_TEST(test_promotion_that_was_not_heard)
+{
+    int chosen;
+
+    world_init(_i);
+    world->rules.auto_promote = true;
+    world_monitor_start();
+    world_run(3);
+    world->server[_i].alive = false;
+    while (world->nsteps[FAILOVER_DO_PROMOTE] == 0)
+        world_tick();
+    chosen = world->deed.what.target;
+    world->deed.succeeds = false;
+    world->deed.goes_unsaid = true;
+    world_run(6);
+    ck_assert_int_eq(world->nsteps[FAILOVER_DO_PROMOTE], 2);
+    ck_assert_int_eq(world->d.view.primary, chosen);
+}
+END_TEST
+
+static Suite *make_suite(void)
+{
+    Suite *s = suite_create("failover_doubt");
+    TCase *t = tcase_create("doubts");
+
+    tcase_add_checked_fixture(t, world_setup, world_teardown);
+    tcase_add_loop_test(t, test_strangers_are_not_fed_by_us, 0, 2 * NODES);
+    tcase_add_loop_test(t, test_fed_by_a_standby, 0, NODES);
+    tcase_add_loop_test(t, test_promotion_whose_answer_is_lost, 0, 2 * NODES);
+    tcase_add_loop_test(t, test_promotion_that_was_not_heard, 0, NODES);
+    suite_add_tcase(s, t);
+    return s;
+}
+
+int main(void)
+{
+    SRunner *sr = srunner_create(make_suite());
+    int failed;
+
+    srunner_run_all(sr, CK_NORMAL);
+    failed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
