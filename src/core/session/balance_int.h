@@ -186,10 +186,6 @@ void balance_plan_shm(const struct conf *conf, int nworkers, struct shm_plan *pl
 void balance_init_shm(const struct conf *conf, int nworkers, struct shm *shm);
 void balance_worker_init(struct sessions *ss);
 void balance_worker_fini(struct sessions *ss);
-/* Learns what other workers changed in the catalogue since. */
-void balance_worker_refresh(struct sessions *ss);
-/* The schema has changed: all workers forget their answers. */
-void balance_worker_ddl(struct sessions *ss);
 /* The statement is sent; NULL: one that could not be looked at. If it may change the schema, all
  * workers forget their answers now, and when its transaction is over. */
 void balance_note_schema(struct client *c, const struct sql_stmt *s);
@@ -197,14 +193,9 @@ void balance_note_schema(struct client *c, const struct sql_stmt *s);
 bool balance_worker_is_settled(const struct sessions *ss);
 /* Where plain reads go in the cluster as it is. */
 const struct route_reads *balance_worker_reads(struct sessions *ss);
-/* How often the schema has changed, as far as we are told. */
-uint64_t balance_worker_change(const struct sessions *ss);
 /* The catalogue's answer to a question that was sent after `change` changes: for all workers. */
 void balance_worker_learn(struct sessions *ss, struct route_scope scope,
     const struct route_question *q, uint64_t change, int64_t now_us, uint32_t bits);
-/* What this worker or another one was told. Returns 0, or -1 when it has to be asked for. */
-int balance_worker_lookup(struct sessions *ss, struct route_scope scope,
-    const struct route_question *q, int64_t now_us, uint32_t *bits);
 /* A node has replayed this much, as it said itself. */
 void balance_worker_replayed(struct sessions *ss, int node, uint64_t lsn);
 const uint64_t *balance_worker_replayed_lsn(const struct sessions *ss);

@@ -18,7 +18,6 @@
 #include "client_orders_int.h"
 #include "client_tls_int.h"
 #include "console_int.h"
-#include "native_int.h"
 #include "share_int.h"
 
 /* Before a client is let in these bytes may hold its password. */

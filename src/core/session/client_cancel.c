@@ -18,7 +18,6 @@
 #include "ipc/mailbox.h"
 
 #include "client_orders_int.h"
-#include "native_int.h"
 #include "share_int.h"
 
 /* A request that looks for its client again. */

@@ -9,7 +9,6 @@
 #include "client_events_int.h"
 #include "client_travel_int.h"
 #include "console_int.h"
-#include "native_int.h"
 #include "share_cache_int.h"
 
 static void nothing(struct client *c)
@@ -60,6 +59,13 @@ static bool relayed_cancel(struct client *c, int fd)
     (void)c;
     (void)fd;
     return false;
+}
+
+/* When writes go to all nodes, it goes on there. */
+static void relayed_entered(struct client *c)
+{
+    if (c->ss->native != NULL)
+        c->ss->native->begin(c);
 }
 
 static void relayed_drop_link(struct client *c, bool boundary)
@@ -241,12 +247,22 @@ HOT static void home_routed(struct client *c, enum route_event event)
     (void)event;
 }
 
-/* ---- writing to all nodes: beside what is done on its own link, which is like a relayed one ----
- */
+/* ---- writing to all nodes: by a machine above (struct native_ops); its own link is like a relayed
+ * one's ---- */
+
+static void native_feed(struct client *c, const char *p, const char *end)
+{
+    c->ss->native->feed(c, p, end);
+}
+
+static bool native_cancel(struct client *c, int fd)
+{
+    return c->ss->native->cancel(c, fd);
+}
 
 static void native_drop_link(struct client *c, bool boundary)
 {
-    native_free(c);
+    c->ss->native->end(c);
     c->kind->drop_link(c, boundary);
 }
 
@@ -275,11 +291,10 @@ static char console_tx_status(const struct client *c)
 
 #define LIKE_RELAYED                                                                               \
     .fed = nothing, .message = client_message, .wants_whole = relayed_wants_whole,                 \
-    .pace = relayed_pace, .stop_keeping = nothing, .granted = yes,                                 \
-    .entered = native_session_begin, .welcomed = nothing, .follow = share_login_follow,            \
-    .pool_mode = relayed_pool_mode, .setting = relayed_setting, .orders = no,                      \
-    .turn = relayed_turn, .kept = relayed_kept, .can_travel = never,                               \
-    .tells_by_link = relayed_tells_by_link, AT_HOME
+    .pace = relayed_pace, .stop_keeping = nothing, .granted = yes, .entered = relayed_entered,     \
+    .welcomed = nothing, .follow = share_login_follow, .pool_mode = relayed_pool_mode,             \
+    .setting = relayed_setting, .orders = no, .turn = relayed_turn, .kept = relayed_kept,          \
+    .can_travel = never, .tells_by_link = relayed_tells_by_link, AT_HOME
 
 #define SHARING                                                                                    \
     .feed = client_feed_messages, .fed = sharing_fed, .message = sharing_message,                  \

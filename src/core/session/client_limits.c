@@ -16,7 +16,6 @@
 #include "wire/writer.h"
 
 #include "console_int.h"
-#include "native_int.h"
 
 /* What ends, or happens, when a deadline comes. */
 enum limit {
@@ -86,7 +85,7 @@ static int64_t idle_limit_ms(struct client *c, const struct pool_settings *set)
 /* The second stage of an online recovery waits for it. */
 static inline bool is_waited_for(const struct client *c)
 {
-    return client_native(c) != NULL && hold_is_on(c->ss->env->shm);
+    return client_is_native(c) && hold_is_on(c->ss->env->shm);
 }
 
 static int64_t recovery_limit_ms(struct client *c)

@@ -20,7 +20,6 @@
 #include "client_orders_int.h"
 #include "console_int.h"
 #include "greeting_int.h"
-#include "native_int.h"
 #include "share_int.h"
 #include "client_events_int.h"
 

@@ -25,7 +25,6 @@
 #include "client_orders_int.h"
 #include "console_int.h"
 #include "greeting_int.h"
-#include "native_int.h"
 #include "session_int.h"
 
 /* How often a client that waits looks whether its order is done. */
@@ -590,7 +589,7 @@ static void end_drained_clients(struct sessions *ss)
     LIST_FOREACH(n, &ss->clients)
     {
         c = LIST_ENTRY(n, struct client, node);
-        if ((is_held && client_native(c) != NULL) ||
+        if ((is_held && client_is_native(c)) ||
             (is_between_transactions(c) && client_limits_must_leave(c)))
             client_limits_poke(c);
     }

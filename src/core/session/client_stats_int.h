@@ -30,19 +30,6 @@
 #include "ipc/dbstats.h"
 
 /* What is counted per node (SHOW POOL_BACKEND_STATS). */
-enum count_kind {
-    COUNT_SELECT,
-    COUNT_INSERT,
-    COUNT_UPDATE,
-    COUNT_DELETE,
-    COUNT_DDL,
-    COUNT_OTHER,
-    COUNT_PANIC,
-    COUNT_FATAL,
-    COUNT_ERROR,
-    COUNT_KINDS
-};
-
 struct client;
 
 /* Part of struct client. Times are those of loop_now_us; 0: not going on. */
@@ -58,12 +45,6 @@ struct client_stats {
 void client_stats_on_login(struct client *c);
 /* It came from another worker. */
 void client_stats_on_arrival(struct client *c);
-/* Statements arrived, or one. */
-void client_stats_on_queries(struct client *c, unsigned n);
-static inline void client_stats_on_query(struct client *c)
-{
-    client_stats_on_queries(c, 1);
-}
 /* Something of the present request goes to the server: starts the clock unless it runs. */
 void client_stats_on_sent(struct client *c);
 /* Everything was answered: stops the clocks, also that of the transaction when it is over. Both end

@@ -17,7 +17,9 @@
 #include "base/log.h"
 #include "login/login.h"
 #include "net/stream.h"
+#include "session/client.h"
 #include "session/session.h"
+#include "session/known.h"
 #include "wire/startup.h"
 
 #include "client_kind_int.h"
@@ -68,7 +70,7 @@ struct client_rare {
     struct share_cells *unseen;  /* what it writes is not seen here, and so is not cached */
     struct share_cache_out *out; /* a commit is told to memcached before it hears of it */
     struct client_ddl *ddl;      /* roles and databases that it changes */
-    struct native *native;       /* it writes to all nodes: native_int.h */
+    struct native *native;       /* it writes to all nodes: client_serve */
     struct client_patch *patch;  /* the link was opened with other parameters */
     char *refused;               /* what a failed transaction is about to refuse: client_failed.c */
     struct client_replies replies;
@@ -138,6 +140,10 @@ static inline struct client_patch *client_patch(const struct client *c)
 {
     return c->rare == NULL ? NULL : c->rare->patch;
 }
+static inline bool client_is_native(const struct client *c)
+{
+    return c->rare != NULL && c->rare->native != NULL;
+}
 static inline struct conf_override *client_override(const struct client *c)
 {
     return c->rare == NULL ? NULL : c->rare->override;
@@ -171,17 +177,6 @@ struct client *client_of_stream(struct stream *s);
 struct client *client_new(struct sessions *ss, int fd, bool is_unix);
 /* Closes the socket and frees what is not needed for that: its memory goes when that is closed. */
 COLD void client_dispose(struct client *c);
-/* Sends bytes of our own making and empties the buffer. */
-void client_send(struct client *c, struct buf *out);
-/* Bytes of a server go to the client, whom it may have to wait for; they are counted and logged. */
-void client_pass_reply(struct client *c, struct link *link, const char *p, size_t n);
-/* ReadyForQuery, by itself. */
-void client_say_ready(struct client *c, char tx);
-/* Ends the session: `err` (may be NULL) is sent first. The link is given back. */
-COLD void client_end(struct client *c, const struct err *err);
-/* The same with a FATAL message made here. */
-COLD void client_end_text(struct client *c, const char *sqlstate, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
 /* Gives the link back. `boundary`: the client's last message went whole. */
 void client_drop_link(struct client *c, bool boundary);
 /* What the client asked for is answered, or for nobody. */
@@ -190,9 +185,6 @@ void client_leave(struct client *c);
 void client_set_timer(struct client *c, int64_t ms);
 
 /* client_goodbye.c */
-/* The client says nothing more (Terminate, or the end of its stream): what it asked for before is
- * still answered, for a while. */
-COLD void client_say_goodbye(struct client *c);
 /* No more of the CopyData comes that went out in part. Its rest is made up, when it is not much:
  * the COPY is going to fail, and the link can be kept. */
 void client_complete_copy_data(struct client *c);
@@ -231,33 +223,19 @@ void client_gate_open(struct client *c);
 /* client_proof.c */
 /* Its login; NULL when that has not begun or is over. */
 struct client_auth *client_auth_of(const struct client *c);
-/* Says in `req` (its pool is set) what the client is entitled to: a used link, and a fresh one that
- * logs in with what is known about the pool's user. Nothing, before it has passed. */
-void client_entitle(const struct client *c, struct pool_request *req);
-/* The first alone: a used link of `pool`. */
+/* Is it entitled (client_entitle) to a used link of `pool`? */
 bool client_may_reuse(const struct client *c, const struct pool *pool);
 
 /* client_feed.c */
 void client_feed(struct client *c, const char *p, const char *end);
-/* Goes on with parked input. */
-void client_unpark(struct client *c);
 /* The data of a COPY is about to end on `link`: the sequence that it belongs to goes on. */
 void client_note_copy_end(struct client *c, const struct link *link);
-/* Reads on, unless something stands against it: who had to pause for a link that could take no more
- * would wait for it for ever when that link is gone. */
-void client_read_on(struct client *c);
-/* The target is quiet: half-closed clients leave, a stopping worker says so, parked input goes on.
- */
-void client_after_quiet(struct client *c);
-/* Starts sending to the link: the row, the log. */
-void client_note_statement(struct client *c, struct slice sql);
-/* The same for one that is known to be no DROP DATABASE. */
+/* client_note_statement of one that is known to be no DROP DATABASE. */
 void client_note_sent(struct client *c, struct slice sql);
 /* The same in one with client_row_link and client_stats_on_link left out: the link was just lent.
  */
 void client_note_begun(struct client *c, struct slice sql);
-void client_note_idle(struct client *c);
-/* The same of a client that gives its link back at once, between transactions. */
+/* client_note_idle of one that gives its link back at once, between transactions. */
 void client_note_done(struct client *c);
 /* A statement that is answered here: the row only. */
 void client_note_local(struct client *c, struct slice sql);
@@ -268,8 +246,6 @@ void client_note_local(struct client *c, struct slice sql);
 COLD void client_failed_note(char **refused, const char *p, const char *end);
 /* The error that the link has just met says so: it was sent with these words (may be NULL). */
 COLD bool client_failed_tell(const char *refused, struct link *link, const struct errmsg *m);
-/* Puts the error with the statement, or false: it is another one. */
-COLD bool client_failed_put(struct buf *out, const struct errmsg *m, struct slice sql);
 static inline const char *client_refused(const struct client *c)
 {
     return c->rare == NULL ? NULL : c->rare->refused;
@@ -284,16 +260,8 @@ void client_on_no_wait(void *owner, struct link *link);
 bool client_waits_for_answer(const struct client *c, char type);
 
 /* client_local.c: commands that we answer ourselves. */
-enum local_verdict {
-    LOCAL_NO,   /* not ours: to the server with it */
-    LOCAL_DONE, /* answered */
-    LOCAL_PARK  /* ours, but the server owes replies that come first */
-};
-enum local_verdict client_local_query(struct client *c, struct slice sql);
 enum local_verdict client_local_extended(struct client *c, char type, struct slice body);
 void client_local_free(struct client *c);
-/* Cheap test of the first letters: may this text be ours? */
-bool client_local_is_likely(struct slice sql);
 
 /* client_patch.c: a cached link brought up to the client's start-up parameters. */
 /* Starts it; client_patch_on_quiet says how it went. */
@@ -381,43 +349,17 @@ void client_row_unlink(struct client *c);
 struct slice client_row_statement(const struct client *c);
 /* Its names in SHOW and in the log; empty before the login. Views that hold until they change. */
 const struct row_names *client_row_names(const struct client *c);
-/* application_name has changed. */
-void client_row_application(struct client *c, struct slice application);
-void client_row_state(struct client *c, enum client_state state, enum wait_reason reason);
 
 /* counts.c */
 /* By the first word, cheaply. */
 enum count_kind count_kind_of(struct slice sql);
-void count_statement(struct sessions *ss, int node, enum count_kind kind);
 
 /* Why the client keeps its link between transactions: ROWS_PIN(reason) of each; 0: it does not.
  * Counts reasons that are new. After client_stats_on_login. */
 void client_row_pin(struct client *c, unsigned pins);
 
 /* client_log.c */
-/* A message of ours, with SQLSTATE 00000, unless client_min_messages hides it. */
-void client_notice(struct client *c, enum log_level level, const char *text);
-/* The lines between enter and leave are about this client: its names in log_line_prefix, its own
- * log_min_messages and log_error_verbosity. */
-struct client_log_scope {
-    struct log_context ctx;
-    const struct log_context *before;
-    char user[ROWS_NAME_BYTES];
-    char database[ROWS_NAME_BYTES];
-    char application[128];
-    char host[64];
-};
-void client_log_enter(struct client_log_scope *scope, const struct client *c);
-void client_log_leave(struct client_log_scope *scope);
-/* One line about the client that it can cause itself: limited as log_caused. */
-#define CLIENT_LOG(c, level, ...)                                                                  \
-    do {                                                                                           \
-        struct client_log_scope scope_;                                                            \
-        client_log_enter(&scope_, c);                                                              \
-        log_caused(level, __VA_ARGS__);                                                            \
-        client_log_leave(&scope_);                                                                 \
-    } while (0)
-/* The same for what a link says while the client has it; `owner` is the client. */
+/* CLIENT_LOG of what a link says while the client has it; `owner` is the client. */
 void client_log_link(
     void *owner, const struct log_place *place, enum log_level level, const char *text);
 void client_log_connection(const struct client *c);
@@ -428,15 +370,11 @@ void client_put_notices(const struct client *c, struct buf *out);
 /* A client does not get in: who, from where and why, unless that was said already. */
 void client_log_refusal(struct client *c, const struct err *err);
 void client_log_disconnection(const struct client *c);
-/* A statement is sent to c->target, or answered here when that is NULL. `kind` is "" for a simple
- * query, else what stands before it. */
 /* log_min_duration_statement: an exchange is over that took so long before something was sent, and
  * so long at the server. */
 COLD void client_log_duration(struct client *c, int64_t before_us, int64_t server_us);
-COLD void client_log_statement(struct client *c, const char *kind, struct slice sql);
-/* The same for one that was told before: only where it went. */
+/* client_log_statement of one that was told before: only where it went. */
 void client_log_on_node(struct client *c, const char *kind, struct slice sql);
-bool client_log_statements(struct client *c);
 /* client_said.c: a message of the extended protocol is sent to c->target, and statements are
  * logged. `body` may be incomplete. */
 void client_said(struct client *c, char type, struct slice body);
@@ -457,20 +395,11 @@ static inline bool sessions_must_hold_writes(const struct sessions *ss)
         return ss->writes.is_held;
     return view_must_hold_writes(&ss->view);
 }
-/* Sends the monitor a message; one that is lost costs only time. */
-void sessions_mail_monitor(struct sessions *ss, enum mail_type type, const void *body, size_t len);
-/* A link of the node broke or could not be opened: the monitor looks at once. */
-void sessions_suspect_node(struct sessions *ss, int node);
-/* Somebody waits for the node to come back: the monitor looks now and then, also when health checks
- * are off. */
-void sessions_look_again(struct sessions *ss, int node);
 /* What SHOW may say of nodes. */
 struct admin_sources;
 void sessions_fill_node_source(struct sessions *ss, struct admin_sources *src);
 
 /* session_shm.c */
-/* An evenly distributed number for the next session's choice of a node. */
-uint64_t session_next_choice(struct session_shared *s);
 /* How often DDL may have given types or columns another meaning, as far as pgpool has seen it. */
 uint64_t session_type_changes(const struct session_shared *s);
 void session_types_changed(struct session_shared *s);

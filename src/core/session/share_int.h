@@ -590,9 +590,6 @@ void share_roll_back(struct client *c);
 void share_show_pins(struct client *c);
 
 /* share_vars.c: settings */
-/* True when the server may read `text` otherwise than our parser does: what a backslash means
- * depends on standard_conforming_strings, and on the encoding. */
-bool share_text_is_doubtful(const struct client *c, struct slice text);
 /* SET, RESET, set_config(), DISCARD. False when the setting cannot be followed. */
 bool share_vars_note(struct share *s, const struct sql_stmt *st, struct slice text);
 

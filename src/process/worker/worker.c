@@ -12,9 +12,9 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "config/conf.h"
+#include "native/native.h"
 #include "net/stream.h"
 #include "session/console.h"
-#include "session/native.h"
 
 #include "worker_int.h"
 
@@ -103,10 +103,10 @@ static void worker_on_mail(struct role_loop *rl, struct mail *mail)
         sessions_on_cache_done(&w->sessions, mail->body, mail->len);
         break;
     case MAIL_GATE_OPEN:
-        sessions_on_gate(&w->sessions);
+        native_on_gate(&w->sessions);
         break;
     case MAIL_WORKER_GONE: /* perhaps before it could tell who was let in */
-        sessions_on_gate(&w->sessions);
+        native_on_gate(&w->sessions);
         backend_post_retry(&w->sessions.be);
         break;
     case MAIL_QUOTA_FREED:
@@ -194,7 +194,7 @@ int worker_main(struct proc_env *env)
     sessions_init(&w->sessions, &w->role.loop, env);
     w->sessions.on_empty = worker_on_empty;
     sessions_offer_console(&w->sessions);
-    sessions_offer_native(&w->sessions);
+    native_offer(&w->sessions);
     accept_init(w);
     gather_init(w);
     accept_start(w);

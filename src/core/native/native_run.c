@@ -163,8 +163,8 @@ static int read_leg(struct native *n)
      * place. */
     if (n->gate.ops == NULL && (n->wrapped || !is_outside(n)))
         return (int)n->main;
-    if (n->commit.wrote || n->place.on_main || !n->c->ss->conf->load_balance_mode ||
-        n->reader < 0 || !native_is_up(&n->leg[n->reader]))
+    if (n->commit.wrote || n->place.on_main || !n->ss->conf->load_balance_mode || n->reader < 0 ||
+        !native_is_up(&n->leg[n->reader]))
         return (int)n->main;
     return n->reader;
 }
@@ -186,7 +186,7 @@ static void run_on_one(struct native *n)
         n->portal = one;
         n->unnamed = n->unnamed == NATIVE_HERE ? one : n->unnamed;
     }
-    count_statement(n->c->ss, n->leg[one].node, COUNT_SELECT);
+    count_statement(n->ss, n->leg[one].node, COUNT_SELECT);
     native_put_statement(n, statement(n));
     send_to(n, &n->leg[one]);
 }
@@ -588,7 +588,7 @@ static void end_answered(struct native *n)
 
 static void others_answered(struct native *n)
 {
-    const struct conf *conf = n->c->ss->conf;
+    const struct conf *conf = n->ss->conf;
     struct agree_rules rules = {.stop_on_mismatch = conf->replication_stop_on_mismatch,
         .failover_if_tuples = conf->failover_if_affected_tuples_mismatch,
         .compares_rows = n->ex.compares};

@@ -150,7 +150,7 @@ static void leave(struct native_leg *leg, struct native_rest_all *all)
     struct client *c = leg->n->c;
     struct native_rest *r = mem_alloc_zero(sizeof *r);
 
-    r->ss = c->ss;
+    r->ss = leg->n->ss;
     r->all = all;
     all->nleft++;
     all->n++;
@@ -163,10 +163,9 @@ static void leave(struct native_leg *leg, struct native_rest_all *all)
     r->pool = leg->link->pool;
     if (leg->pool == NULL) {
         pool_hold(r->pool);
-        c->link = NULL;
-        c->target = NULL;
-    } else if (c->target == leg->link) {
-        c->target = c->link;
+        client_lose_link(c);
+    } else {
+        client_untarget(c, leg->link);
     }
     r->link->owner = r;
     r->link->ops = &rest_ops;
@@ -191,7 +190,7 @@ void native_leave_behind(struct native *n)
 {
     bool is_known =
         !n->wrapped && n->leg[n->main].link != NULL && n->leg[n->main].link->tx_status == 'I';
-    struct sessions *ss = n->c->ss;
+    struct sessions *ss = n->ss;
     struct native_rest_all *all;
     bool ends;
 

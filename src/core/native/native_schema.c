@@ -15,7 +15,6 @@
 #include "base/hash.h"
 #include "base/mem.h"
 
-#include "balance_int.h"
 #include "native_int.h"
 
 void native_forget_tables(struct native *n)
@@ -48,7 +47,7 @@ struct native_table *native_table_find(struct native *n, struct slice name)
 
 void native_follow_schema(struct native *n)
 {
-    uint64_t now = balance_worker_change(n->c->ss);
+    uint64_t now = balance_worker_change(n->ss);
     struct list *node;
 
     if (now != n->changes) {
@@ -88,7 +87,7 @@ static void names_mean_others(struct native *n)
 
 static void tell(struct native *n)
 {
-    balance_worker_ddl(n->c->ss);
+    balance_worker_ddl(n->ss);
     forget_next(n);
 }
 
@@ -165,7 +164,7 @@ bool native_table_to_verify(struct native *n, struct buf *sql)
 {
     const struct native_table *t = used_table(n);
 
-    if (t == NULL || n->changes == balance_worker_change(n->c->ss))
+    if (t == NULL || n->changes == balance_worker_change(n->ss))
         return false;
     keep(n, &n->leg[n->main]);
     repl_table_sql(slice_of_str(t->name), sql);

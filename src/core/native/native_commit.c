@@ -21,10 +21,7 @@ static const char prepare_tag[] = "PREPARE TRANSACTION";
 
 static bool is_two_phase(const struct native *n)
 {
-    const struct client *c = n->c;
-
-    return conf_session_of(c->ss->gen, client_override(c))->replication_commit ==
-           CONF_COMMIT_TWO_PHASE;
+    return client_conf(n->c)->replication_commit == CONF_COMMIT_TWO_PHASE;
 }
 
 /* It has a name of its own now; false: it cannot be, and the exchange has failed. */

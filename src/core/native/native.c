@@ -13,11 +13,10 @@
 #include "base/mem.h"
 #include "config/conf.h"
 #include "ipc/hold.h"
-#include "session/native.h"
+#include "native/native.h"
 #include "wire/message.h"
 #include "wire/writer.h"
 
-#include "balance_int.h"
 #include "native_int.h"
 
 /* How often who is held looks whether it may go on. */
@@ -44,32 +43,20 @@ static void on_timer(struct timer *t)
         native_next(n);
     if (n->step != STEP_OPEN)
         return;
-    if (loop_now_us(c->ss->loop) >= n->wait_until_us) {
+    if (loop_now_us(n->ss->loop) >= n->wait_until_us) {
         client_end_text(c, "57P03", "not all nodes in use could be reached");
         return;
     }
     for (unsigned i = 0; i < n->nlegs; i++) {
         struct native_leg *leg = &n->leg[i];
 
-        if (leg->phase == LEG_NONE && leg->pool == NULL && view_is_usable(&c->ss->view, leg->node))
-            sessions_look_again(c->ss, leg->node);
+        if (leg->phase == LEG_NONE && leg->pool == NULL && view_is_usable(&n->ss->view, leg->node))
+            sessions_look_again(n->ss, leg->node);
     }
     native_next(n);
 }
 
 /* ---- online recovery ---- */
-
-/* As one who waits, but query_wait_timeout is for connections. */
-static void say_held(struct client *c)
-{
-    if (c->row == NULL)
-        return;
-    shm_write_begin(&c->row->seq);
-    c->row->state = CLIENT_STATE_WAITING;
-    c->row->wait_reason = WAIT_REASON_RECOVERY;
-    c->row->state_since_us = backend_wall_us(&c->ss->be);
-    shm_write_end(&c->row->seq);
-}
 
 bool native_may_begin(struct native *n)
 {
@@ -77,12 +64,12 @@ bool native_may_begin(struct native *n)
 
     if (n->is_counted)
         return true;
-    n->is_counted = hold_enter(c->ss->env->shm, c->ss->env->ordinal);
+    n->is_counted = hold_enter(n->ss->env->shm, n->ss->env->ordinal);
     if (!n->is_counted) {
         if (n->step != STEP_HELD)
-            say_held(c);
+            client_row_held(c, WAIT_REASON_RECOVERY);
         n->step = STEP_HELD;
-        timer_start(c->ss->loop, &n->timer, HELD_LOOK_MS);
+        timer_start(n->ss->loop, &n->timer, HELD_LOOK_MS);
     } else if (n->step == STEP_HELD) {
         client_row_state(c, CLIENT_STATE_ACTIVE, WAIT_REASON_NONE);
     }
@@ -93,7 +80,7 @@ bool native_may_begin(struct native *n)
 static void leave_work(struct native *n)
 {
     if (n->is_counted)
-        hold_leave(n->c->ss->env->shm, n->c->ss->env->ordinal);
+        hold_leave(n->ss->env->shm, n->ss->env->ordinal);
     n->is_counted = false;
 }
 
@@ -105,13 +92,13 @@ static bool native_is_held(const struct client *c)
 /* A session of pools.conf's own servers, or of replication, has one server. */
 static bool is_native(const struct client *c)
 {
-    return conf_writes_everywhere(c->ss->conf) && c->link != NULL && !c->link->is_private &&
-           c->pool->cluster_node < POOLS_FIRST_TARGET;
+    return conf_writes_everywhere(client_sessions(c)->conf) && client_link(c) != NULL &&
+           !client_link(c)->is_private && client_pool(c)->cluster_node < POOLS_FIRST_TARGET;
 }
 
 static void choose_reader(struct native *n)
 {
-    struct sessions *ss = n->c->ss;
+    struct sessions *ss = n->ss;
     double sum = 0;
     double at;
     unsigned i;
@@ -132,16 +119,16 @@ static void choose_reader(struct native *n)
 static void native_begin(struct client *c)
 {
     struct native *n;
-    const struct view *v = &c->ss->view;
+    const struct view *v = &client_sessions(c)->view;
 
     if (!is_native(c))
         return;
     n = mem_alloc_zero(sizeof *n);
-    client_rare(c)->native = n;
-    c->kind = &c->ss->kinds->native;
+    client_serve(c, n);
     n->c = c;
+    n->ss = client_sessions(c);
     n->commit.ops = &native_commit_ops;
-    if (c->ss->conf->backend_clustering_mode == CONF_CLUSTER_SNAPSHOT) {
+    if (n->ss->conf->backend_clustering_mode == CONF_CLUSTER_SNAPSHOT) {
         n->gate.ops = &native_gate_ops;
         n->gate.ops->init(n);
     }
@@ -153,12 +140,12 @@ static void native_begin(struct client *c)
     list_init(&n->tables);
     timer_init(&n->timer, on_timer);
     task_init(&n->again, on_again);
-    paramset_copy(&n->params, &c->login->params);
+    paramset_copy(&n->params, client_startup_params(c));
     n->nlegs = 1;
     n->leg[0] = (struct native_leg){.n = n,
-        .node = c->pool->cluster_node,
-        .link = c->link,
-        .epoch = c->link->epoch,
+        .node = client_pool(c)->cluster_node,
+        .link = client_link(c),
+        .epoch = client_link(c)->epoch,
         .phase = LEG_READY};
     for (int node = 0; node < v->nnodes && n->nlegs < NATIVE_MAX_NODES; node++) {
         if (!view_is_usable(v, node) || node == n->leg[0].node)
@@ -167,14 +154,13 @@ static void native_begin(struct client *c)
         n->leg[n->nlegs++].node = node;
     }
     choose_reader(n);
-    c->link->owner = &n->leg[0];
-    c->link->ops = &native_link_ops;
+    client_link(c)->owner = &n->leg[0];
+    client_link(c)->ops = &native_link_ops;
 }
 
 void native_free(struct client *c)
 {
     struct native *n = client_native(c);
-    struct link *link = c->link;
 
     if (n == NULL)
         return;
@@ -182,17 +168,9 @@ void native_free(struct client *c)
     if (n->gate.ops != NULL)
         n->gate.ops->quit(n);
     leave_work(n);
-    link = c->link;
-    c->rare->native = NULL;
-    c->kind = &c->ss->kinds->relayed;
-    timer_stop(c->ss->loop, &n->timer);
+    timer_stop(n->ss->loop, &n->timer);
     task_cancel(&n->again);
-    c->target = link;
-    if (link != NULL) {
-        link->owner = c;
-        link->ops = &client_link_ops;
-        link->tells = LINK_TELLS_HIS;
-    }
+    client_serve_no_more(c);
     native_legs_close(n, true);
     native_prepared_clear(n);
     native_forget_tables(n);
@@ -280,13 +258,13 @@ static void end_exchange(struct native *n)
     if (n->ntables > NATIVE_TABLES_MAX)
         native_forget_tables(n);
     arena_reset(n->arena);
-    c->target = c->link;
+    client_target(c, client_link(c));
     client_note_idle(c);
-    if (c->is_half_closed || c->ss->stop == SESSION_STOP_FAST)
+    if (client_is_leaving(c))
         client_after_quiet(c);
-    if (client_native(c) == NULL || c->phase != CL_ACTIVE)
+    if (client_native(c) == NULL || !client_is_active(c))
         return;
-    task_post(c->ss->loop, &n->again);
+    task_post(n->ss->loop, &n->again);
     client_read_on(c);
 }
 
@@ -297,8 +275,7 @@ void native_local_done(struct native *n)
 
 void native_park(struct native *n)
 {
-    buf_put(&n->c->carry, n->in.data, n->in.len);
-    n->c->is_parked = true;
+    client_park(n->c, buf_slice(&n->in));
     buf_clear(&n->in);
     n->scanned = 0;
     arena_reset(n->arena);
@@ -419,7 +396,7 @@ static void send_to_all(struct native *n, const char *p, size_t len)
             is_clogged = stream_is_clogged(&leg->link->stream) || is_clogged;
     }
     if (is_clogged)
-        stream_pause(&n->c->stream);
+        client_pause(n->c);
 }
 
 static void send_rows(struct native *n, struct buf *rows)
@@ -570,7 +547,7 @@ void native_copy_begin(struct native *n)
     n->step = STEP_COPY;
     memset(&n->held, 0, sizeof n->held);
     client_send(n->c, &held); /* it begins */
-    stream_resume(&n->c->stream);
+    client_resume(n->c);
     native_copy_feed(n);
 }
 
@@ -624,7 +601,7 @@ static void go_on(struct client *c)
 {
     struct native *n = client_native(c);
 
-    while (n != NULL && c->phase == CL_ACTIVE && n->step == STEP_IDLE && find_exchange(n)) {
+    while (n != NULL && client_is_active(c) && n->step == STEP_IDLE && find_exchange(n)) {
         if (n->in.data[0] == FE_TERMINATE) {
             client_say_goodbye(c);
             return;
@@ -644,17 +621,21 @@ void native_feed(struct client *c, const char *p, const char *end)
     else if (n->step == STEP_COPY)
         native_copy_feed(n);
     else if (n->in.len > NATIVE_AHEAD_MAX)
-        stream_pause(&c->stream); /* until what runs is over */
+        client_pause(c); /* until what runs is over */
 }
 
-static const struct native_ops native_ops = {.begin = native_begin, .is_held = native_is_held};
+static const struct native_ops native_ops = {.begin = native_begin,
+    .feed = native_feed,
+    .cancel = native_cancel,
+    .end = native_free,
+    .is_held = native_is_held};
 
-void sessions_offer_native(struct sessions *ss)
+void native_offer(struct sessions *ss)
 {
     ss->native = &native_ops;
 }
 
-void sessions_on_gate(struct sessions *ss)
+void native_on_gate(struct sessions *ss)
 {
     native_gate_ops.opened(ss);
 }

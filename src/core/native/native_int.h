@@ -9,12 +9,15 @@
 #ifndef PGP_NATIVE_INT_H
 #define PGP_NATIVE_INT_H
 
+#include "backend/link.h"
+#include "backend/pool.h"
 #include "ipc/gate.h"
 #include "parser/parser.h"
 #include "replicate/agree.h"
 #include "replicate/rewrite.h"
-
-#include "session_int.h"
+#include "session/client.h"
+#include "session/session.h"
+#include "session/known.h"
 
 struct arena;
 struct batch_msg;
@@ -196,6 +199,7 @@ struct native_gate {
 
 struct native {
     struct client *c;
+    struct sessions *ss; /* its worker's */
     struct native_commit commit;
     struct native_gate gate;
     struct native_exchange ex;
@@ -247,29 +251,8 @@ struct native {
     struct task again; /* there may be another exchange */
 };
 
-static inline struct native *client_native(const struct client *c)
-{
-    return c->rare == NULL ? NULL : c->rare->native;
-}
-
-/* What the rest of a session asks of this one; by pointers (sessions.native), so that it needs none
- * of its files. */
-struct native_ops {
-    /* The client is in its session: when writes go to all nodes, it goes on here. */
-    void (*begin)(struct client *c);
-    /* What it asked for has not begun: all sessions are held. */
-    bool (*is_held)(const struct client *c);
-};
-
-/* The client is in its session. */
-static inline void native_session_begin(struct client *c)
-{
-    if (c->ss->native != NULL)
-        c->ss->native->begin(c);
-}
-
 /* native.c */
-/* client_kind.feed and .cancel. */
+/* struct native_ops, as is native_free. */
 void native_feed(struct client *c, const char *p, const char *end);
 bool native_cancel(struct client *c, int fd);
 /* Gives back all connections but the client's own, which is relayed from then on. */

@@ -129,7 +129,7 @@ static void forget(struct native_decision *one)
 
 const char *native_decision_begin(struct native *n, struct err *err)
 {
-    struct native_decisions *d = decisions(n->c->ss, err);
+    struct native_decisions *d = decisions(n->ss, err);
     struct native_decision *one;
 
     if (d == NULL)
@@ -153,7 +153,7 @@ const char *native_decision_name(const struct native *n)
 
 void native_decision_end(struct native *n, bool is_everywhere)
 {
-    struct native_decisions *d = n->c->ss->decisions;
+    struct native_decisions *d = n->ss->decisions;
     struct native_decision *one = n->commit.decision;
 
     n->commit = (struct native_commit){.ops = n->commit.ops};
@@ -283,14 +283,14 @@ void native_decide(struct native *n, uint64_t nodes,
     one->decided = decided;
     one->nodes = nodes;
     one->state = DECISION_WAITS;
-    write_next(n->c->ss->decisions);
+    write_next(n->ss->decisions);
 }
 
 /* ---- for tests ---- */
 
 void native_commit_step(struct native *n, unsigned step)
 {
-    struct native_decisions *d = n->c->ss->decisions;
+    struct native_decisions *d = n->ss->decisions;
     uint64_t number;
     unsigned at;
     char what;

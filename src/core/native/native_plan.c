@@ -19,17 +19,15 @@
 #include "wire/reader.h"
 #include "wire/writer.h"
 
-#include "balance_int.h"
 #include "native_int.h"
-#include "share_int.h"
 
 /* ---- what the catalogue says of functions and views ---- */
 
 static struct route_scope scope_of(const struct native *n)
 {
-    struct route_scope scope = {.database = n->c->pool->database_hash};
+    struct route_scope scope = {.database = client_pool(n->c)->database_hash};
 
-    scope.names = hash_bytes(&n->salt, sizeof n->salt, n->c->pool->node.hash);
+    scope.names = hash_bytes(&n->salt, sizeof n->salt, client_pool(n->c)->node.hash);
     return scope;
 }
 
@@ -37,7 +35,7 @@ static int lookup(void *ctx, const struct route_question *q, uint32_t *bits)
 {
     struct native *n = ctx;
 
-    return balance_worker_lookup(n->c->ss, scope_of(n), q, loop_now_us(n->c->ss->loop), bits);
+    return balance_worker_lookup(n->ss, scope_of(n), q, loop_now_us(n->ss->loop), bits);
 }
 
 static void ask_catalogue(struct native *n, const struct route_decision *d)
@@ -95,7 +93,7 @@ static bool next_row(const struct native *n, uint32_t *at, struct slice *body)
 
 void native_take_answers(struct native *n)
 {
-    int64_t now_us = loop_now_us(n->c->ss->loop);
+    int64_t now_us = loop_now_us(n->ss->loop);
     struct slice value[2];
     struct slice body;
     uint32_t at = 0;
@@ -105,9 +103,8 @@ void native_take_answers(struct native *n)
     while (next_row(n, &at, &body)) {
         if (row_values(body, value, 2) == 2 &&
             route_oracle_parse_row(value[0], value[1], n->nquestions, &index, &bits) == 0)
-            route_cache_put(n->c->ss->answers, scope_of(n), &n->question[index],
-                route_cache_valid_until(n->c->ss->answers, &n->question[index], now_us, bits),
-                bits);
+            route_cache_put(n->ss->answers, scope_of(n), &n->question[index],
+                route_cache_valid_until(n->ss->answers, &n->question[index], now_us, bits), bits);
     }
     n->question = NULL;
     n->nquestions = 0;
@@ -302,7 +299,7 @@ static bool changes_nothing(const struct sql_stmt *s)
 static enum native_verdict judge_read(struct native *n, struct slice text,
     const struct sql_facts *facts, uint32_t i, struct native_place *place)
 {
-    struct sessions *ss = n->c->ss;
+    struct sessions *ss = n->ss;
     struct route_session rs = {.balance_node = VIEW_NO_NODE,
         .tx_node = VIEW_NO_NODE,
         .cursor_node = VIEW_NO_NODE,
@@ -317,8 +314,8 @@ static enum native_verdict judge_read(struct native *n, struct slice text,
         .schema_settled = true};
     struct route_decision d;
 
-    in.who.user = pool_user(n->c->pool);
-    in.who.database = pool_database(n->c->pool);
+    in.who.user = pool_user(client_pool(n->c));
+    in.who.database = pool_database(client_pool(n->c));
     balance_worker_refresh(ss);
     route_statement(&in, text, facts, i, &d);
     if (d.must_ask) {
@@ -377,7 +374,7 @@ enum native_verdict native_judge(struct native *n, struct slice text, const stru
 
 bool native_says_that_it_differs(struct native *n, const struct repl_plan *plan)
 {
-    const struct conf *conf = n->c->ss->conf;
+    const struct conf *conf = n->ss->conf;
     char text[256];
 
     if (plan->differs.n == 0 || conf->replication_nondeterministic == CONF_NONDET_ALLOW)
@@ -434,7 +431,7 @@ enum native_verdict native_rewrite(
     case REPL_KEEP:
         break;
     }
-    if (repl_must_lock(text, stmt, n->c->ss->conf->insert_lock, plan->serial != NULL) &&
+    if (repl_must_lock(text, stmt, n->ss->conf->insert_lock, plan->serial != NULL) &&
         row_locks(n) == NULL) {
         ask_columns(n, repl_row_locks());
         return NATIVE_ASK;
@@ -447,7 +444,7 @@ enum native_verdict native_rewrite(
 bool native_lock_sql(struct native *n, struct slice text, const struct sql_stmt *stmt,
     const struct repl_plan *plan, unsigned i, struct buf *sql)
 {
-    const struct conf *conf = n->c->ss->conf;
+    const struct conf *conf = n->ss->conf;
     const struct sql_table *t = NULL;
 
     if (plan->makes_lobj && conf->lobj_lock_table[0] != '\0' && i-- == 0) {
@@ -469,7 +466,7 @@ bool native_compares(const struct native *n)
 {
     if (n->ex.is_call)
         return repl_is_lobj_function(message_body(slice_of(n->in.data, n->scanned)));
-    return n->c->ss->conf->replication_compare == CONF_COMPARE_ROWS && !n->place.differs;
+    return n->ss->conf->replication_compare == CONF_COMPARE_ROWS && !n->place.differs;
 }
 
 /* ---- function calls ---- */

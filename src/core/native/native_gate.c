@@ -39,21 +39,10 @@ static struct native_waiters *waiters(struct sessions *ss)
 
 /* ---- waiting ---- */
 
-static void say_waiting(struct client *c, enum gate_side side)
-{
-    if (c->row == NULL)
-        return;
-    shm_write_begin(&c->row->seq);
-    c->row->state = CLIENT_STATE_WAITING;
-    c->row->wait_reason = side == GATE_COMMIT ? WAIT_REASON_COMMIT : WAIT_REASON_SNAPSHOT;
-    c->row->state_since_us = backend_wall_us(&c->ss->be);
-    shm_write_end(&c->row->seq);
-}
-
 /* Takes it from the list: it was let in, or gives up. */
 static void wait_no_longer(struct native *n, bool gave_up)
 {
-    struct sessions *ss = n->c->ss;
+    struct sessions *ss = n->ss;
 
     list_remove(&n->gate.node);
     ss->native_waiters->count[n->gate.waits]--;
@@ -94,7 +83,7 @@ static void on_wake(void *ctx, int ordinal)
 
 static bool enter(struct native *n, enum gate_side side)
 {
-    struct sessions *ss = n->c->ss;
+    struct sessions *ss = n->ss;
     struct native_waiters *w = waiters(ss);
 
     if (n->gate.inside == side)
@@ -109,7 +98,7 @@ static bool enter(struct native *n, enum gate_side side)
     n->step = STEP_GATE;
     list_push_back(&w->side[side], &n->gate.node);
     w->count[side]++;
-    say_waiting(n->c, side);
+    client_row_held(n->c, side == GATE_COMMIT ? WAIT_REASON_COMMIT : WAIT_REASON_SNAPSHOT);
     timer_start(ss->loop, &n->timer, ss->conf->snapshot_wait_timeout_ms);
     return false;
 }
@@ -127,14 +116,14 @@ static void leave(struct native *n)
     if (side == GATE_NONE)
         return;
     if (n->gate.nkept > 0)
-        gate_end_kept(n->c->ss->env->shm, n->c->ss->env->ordinal);
+        gate_end_kept(n->ss->env->shm, n->ss->env->ordinal);
     n->gate.nkept = 0;
-    leave_one(n->c->ss, side);
+    leave_one(n->ss, side);
 }
 
 static void keep(struct native *n)
 {
-    gate_begin_kept(n->c->ss->env->shm, n->c->ss->env->ordinal);
+    gate_begin_kept(n->ss->env->shm, n->ss->env->ordinal);
     n->gate.nkept = 1;
 }
 
@@ -144,7 +133,7 @@ static void leave_to_control(struct native *n)
         leave(n);
         return;
     }
-    gate_leave_to_control(n->c->ss->env->shm, n->c->ss->env->ordinal);
+    gate_leave_to_control(n->ss->env->shm, n->ss->env->ordinal);
     n->gate.inside = GATE_NONE;
     n->gate.nkept = 0;
 }
@@ -153,7 +142,7 @@ static void leave_to_control(struct native *n)
  * told, who are counted by that. */
 static bool give_up(struct native *n)
 {
-    struct sessions *ss = n->c->ss;
+    struct sessions *ss = n->ss;
     enum gate_side side;
 
     let_in(ss);

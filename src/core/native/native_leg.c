@@ -61,7 +61,7 @@ void native_detach(struct native *n, struct native_leg *leg, const char *why)
     CLIENT_LOG(n->c, LVL_WARNING, "node %d is detached: %s", leg->node, why);
     snprintf(cmd.who, sizeof cmd.who, "%s", "native replication");
     snprintf(cmd.why, sizeof cmd.why, "%s", why);
-    sessions_mail_monitor(n->c->ss, MAIL_NODE_COMMAND, &cmd, sizeof cmd);
+    sessions_mail_monitor(n->ss, MAIL_NODE_COMMAND, &cmd, sizeof cmd);
 }
 
 void native_leg_drop(struct native_leg *leg, bool boundary)
@@ -76,8 +76,7 @@ void native_leg_drop(struct native_leg *leg, bool boundary)
     buf_free(&leg->part);
     if (leg->pool == NULL) /* the client's own is given back by the client */
         return;
-    if (n->c->target == link)
-        n->c->target = n->c->link;
+    client_untarget(n->c, link);
     pool_request_cancel(&leg->req);
     if (link != NULL)
         link_release(link, boundary);
@@ -101,7 +100,7 @@ static void leg_is_ready(struct native_leg *leg)
     leg->phase = LEG_READY;
     leg->epoch = leg->link->epoch;
     leg->link->tells = LINK_TELLS_NOTHING;
-    link_row_update(leg->link, leg->n->c->row_index);
+    link_row_update(leg->link, client_row_index(leg->n->c));
 }
 
 static void go_on_opening(struct native *n)
@@ -142,11 +141,12 @@ static void leg_open(struct native_leg *leg)
 {
     struct client *c = leg->n->c;
 
-    leg->pool = pool_attach(&c->ss->be, pool_user(c->pool), pool_database(c->pool), leg->node);
+    leg->pool = pool_attach(
+        &leg->n->ss->be, pool_user(client_pool(c)), pool_database(client_pool(c)), leg->node);
     pool_request_init(&leg->req);
-    leg->startup.version = c->link->version;
-    leg->startup.user = pool_user(c->pool);
-    leg->startup.database = pool_database(c->pool);
+    leg->startup.version = client_link(c)->version;
+    leg->startup.user = pool_user(client_pool(c));
+    leg->startup.database = pool_database(client_pool(c));
     leg->startup.params = &leg->n->params;
     leg->req.pool = leg->pool;
     leg->req.startup = &leg->startup;
@@ -187,12 +187,12 @@ static int leg_add(struct native *n, int node)
         leg->node = node;
     }
     leg_open(leg);
-    return n->c->phase == CL_ACTIVE ? 0 : -1;
+    return client_is_active(n->c) ? 0 : -1;
 }
 
 static int legs_follow_view(struct native *n)
 {
-    const struct view *v = &n->c->ss->view;
+    const struct view *v = &n->ss->view;
 
     for (int node = 0; node < v->nnodes; node++) {
         struct native_leg *leg = leg_at(n, node);
@@ -219,23 +219,22 @@ static int legs_follow_view(struct native *n)
 
 int native_legs_open(struct native *n)
 {
-    struct client *c = n->c;
     bool waits = false;
 
-    (void)view_refresh(c->ss->env->shm, &c->ss->view);
+    (void)view_refresh(n->ss->env->shm, &n->ss->view);
     if (legs_follow_view(n) == -1)
         return -1;
     for (unsigned i = 0; i < n->nlegs; i++)
         waits = waits || n->leg[i].phase == LEG_OPENING;
     if (!waits) {
         n->wait_until_us = 0;
-        timer_stop(c->ss->loop, &n->timer);
+        timer_stop(n->ss->loop, &n->timer);
         return 0;
     }
     if (n->wait_until_us == 0)
-        n->wait_until_us = loop_now_us(c->ss->loop) + OPEN_MAX_US;
+        n->wait_until_us = loop_now_us(n->ss->loop) + OPEN_MAX_US;
     n->step = STEP_OPEN;
-    timer_start(c->ss->loop, &n->timer, OPEN_AGAIN_MS);
+    timer_start(n->ss->loop, &n->timer, OPEN_AGAIN_MS);
     return 1;
 }
 
@@ -265,7 +264,7 @@ void native_round(struct native *n, enum native_step step, bool ours, int speake
             leg_forget_answer(&n->leg[i]);
     }
     if (speaker >= 0)
-        n->c->target = n->leg[speaker].link;
+        client_target(n->c, n->leg[speaker].link);
 }
 
 void native_send(struct native *n, struct native_leg *leg, const char *prefix)
@@ -539,7 +538,8 @@ static void leg_on_quiet(void *owner, struct link *link)
 
     if (leg->n->step == STEP_COPY)
         native_copy_broke(leg);
-    else if (!leg->is_asked && link == c->link && c->is_parked && leg->n->step == STEP_IDLE)
+    else if (!leg->is_asked && link == client_link(c) && client_is_parked(c) &&
+             leg->n->step == STEP_IDLE)
         client_unpark(c);
     else
         leg_answered(leg);
@@ -575,7 +575,7 @@ static bool leg_on_error(void *owner, struct link *link, const struct errmsg *m)
     struct native_leg *leg = owner;
 
     (void)m;
-    count_statement(leg->n->c->ss, link->pool->cluster_node, COUNT_ERROR);
+    count_statement(leg->n->ss, link->pool->cluster_node, COUNT_ERROR);
     return false;
 }
 
@@ -599,12 +599,11 @@ static void leg_on_lost(void *owner, struct link *link, const struct err *err, b
 
     (void)told;
     (void)link;
-    sessions_suspect_node(c->ss, leg->node);
+    sessions_suspect_node(n->ss, leg->node);
     if (leg == &n->leg[n->main]) {
         leg->link = NULL;
-        c->link = NULL;
-        c->target = NULL;
-        CLIENT_LOG(c, LVL_LOG, "session of user \"%s\" ends: %s", c->pool->names, err->msg);
+        client_lose_link(c);
+        CLIENT_LOG(c, LVL_LOG, "session of user \"%s\" ends: %s", client_pool(c)->names, err->msg);
         if (n->commit.decision == NULL && n->step != STEP_GATE &&
             (n->step == STEP_FIRST_END || n->ex.is_commit))
             native_detach(n, leg, "it was lost while it committed");
