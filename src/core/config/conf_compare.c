@@ -38,13 +38,16 @@ static void conf_tell_change(
     buf_free(&value);
 }
 
-/* A server that is new has the defaults where nothing is said of it, as one that is not there. */
+/* A server that is new has the defaults where nothing is said of it, as one that is not there. Of
+ * servers that are in neither nothing is told: what all have alike would be told of each. */
 void conf_each_change(
     const struct conf_gen *from, const struct conf_gen *to, conf_change_fn *fn, void *ctx)
 {
     struct conf_ref ref = {NULL, -1};
     while (conf_ref_next(&ref))
-        if (!conf_value_equal(
+        if ((conf_exists(&from->conf, ref.param->scope, ref.index) ||
+                conf_exists(&to->conf, ref.param->scope, ref.index)) &&
+            !conf_value_equal(
                 ref.param, conf_value_of(&from->conf, &ref), conf_value_of(&to->conf, &ref)))
             conf_tell_change(to, &ref, fn, ctx);
 }

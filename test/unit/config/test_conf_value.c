@@ -414,14 +414,17 @@ START_TEST(changes_are_told)
 {
     struct conf_gen *from = conf_test_good("backend_port0 = 5432\nrecovery_password = 'a'\n");
     struct conf_gen *to = conf_test_good("backend_port0 = 5432\nrecovery_password = 'b'\n"
-                                         "backend_port1 = 5433\nserver_lifetime = 1min\n");
+                                         "backend_port1 = 5433\nserver_lifetime = 1min\n"
+                                         "health_check_max_retries = 7\n");
     struct buf told = {0};
     conf_each_change(from, from, collect_change, &told);
     ck_assert_uint_eq(told.len, 0);
     conf_each_change(from, to, collect_change, &told);
     buf_put_byte(&told, '\0');
-    ck_assert_str_eq(
-        told.data, "backend_port1=5433\nserver_lifetime=1min\nrecovery_password=*****\n");
+    ck_assert_str_eq(told.data,
+        "backend_port1=5433\nserver_lifetime=1min\nhealth_check_max_retries=7\n"
+        "health_check_max_retries0=7\nhealth_check_max_retries1=7\n"
+        "recovery_password=*****\n");
     buf_free(&told);
     conf_gen_free(&from);
     conf_gen_free(&to);
