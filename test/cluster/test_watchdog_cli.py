@@ -30,8 +30,8 @@ def connect(three: Three, i: int) -> socket.socket:
     return sock
 
 
-def ask(three: Three, i: int, kind: str, key: str | None = KEY, **fields: object) -> tuple[str, dict]:
-    body = json.dumps(({} if key is None else {"IPCAuthKey": key}) | fields, ensure_ascii=False).encode()
+def ask(three: Three, i: int, kind: str, key: str | None = KEY, escaped: bool = False, **fields: object) -> tuple[str, dict]:
+    body = json.dumps(({} if key is None else {"IPCAuthKey": key}) | fields, ensure_ascii=escaped).encode()
     with connect(three, i) as sock:
         sock.sendall(kind.encode() + struct.pack("!I", len(body)) + body)
         head = sock.recv(5, socket.MSG_WAITALL)
@@ -67,6 +67,7 @@ def test_who_may_ask(cluster):  # noqa: F811
         kind, reply = ask(three, 0, "3", key=key)
         assert kind == "6" and "IPCAuthKey" in reply["Error"]
     assert ask(three, 0, "3")[0] == "7"
+    assert ask(three, 0, "3", escaped=True)[0] == "7", "a library writes what is not ASCII as \\uXXXX"
     assert "refuses" in cli(three, 0, "-i", "-k", "another", expect=1)
     assert stat.S_IMODE((three.pools[2].home / f".s.PGPOOLWD_CMD.{three.ports[2]}").stat().st_mode) == 0o700, "no key: only ourselves"
     # What is no packet hurts nobody.

@@ -6,8 +6,15 @@
 
 #include "cluster/wd_json.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+
+static void skip_bytes(struct slice *s, size_t n)
+{
+    s->p += n;
+    s->n -= n;
+}
 
 static void skip_space(struct slice *s)
 {
@@ -113,36 +120,91 @@ bool wd_json_next(struct slice *rest, struct slice *element)
     return take_value(rest, element);
 }
 
-static char unescaped(struct slice s, size_t *i)
+#define ESCAPE_CHARS  6 /* of a backslash, a u and four digits */
+#define PIECE_BYTES   4
+#define REPLACED_CODE 0xfffdu
+
+/* The code of the escape \uXXXX that `s` begins with; 0: it is none, or that of NUL, which no text
+ * of ours has. */
+static uint32_t code_of(struct slice s)
+{
+    char digits[ESCAPE_CHARS - 1] = "";
+
+    if (s.n < ESCAPE_CHARS || s.p[0] != '\\' || s.p[1] != 'u')
+        return 0;
+    memcpy(digits, s.p + 2, sizeof digits - 1);
+    if (strspn(digits, "0123456789abcdefABCDEF") != sizeof digits - 1)
+        return 0;
+    return (uint32_t)strtoul(digits, NULL, 16);
+}
+
+static size_t put_utf8(char piece[PIECE_BYTES], uint32_t code)
+{
+    size_t n = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+    size_t i;
+
+    for (i = n - 1; i > 0; i--, code >>= 6)
+        piece[i] = (char)(0x80 | (code & 0x3f));
+    piece[0] = (char)(n == 1 ? code : (0xf00u >> n & 0xff) | code);
+    return n;
+}
+
+/* Takes \uXXXX, or two of them that stand for one character, as libraries write all that is not
+ * ASCII. */
+static size_t take_code(struct slice *s, char piece[PIECE_BYTES])
+{
+    uint32_t code = code_of(*s);
+    uint32_t low;
+
+    skip_bytes(s, s->n < ESCAPE_CHARS ? s->n : ESCAPE_CHARS);
+    if (code >= 0xd800 && code < 0xdc00) {
+        low = code_of(*s);
+        if (low >= 0xdc00 && low < 0xe000) {
+            skip_bytes(s, ESCAPE_CHARS);
+            return put_utf8(piece, 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00));
+        }
+    }
+    return put_utf8(piece, code == 0 || (code >= 0xd800 && code < 0xe000) ? REPLACED_CODE : code);
+}
+
+/* Takes the next character of a string, which is not empty; returns its bytes. */
+static size_t take_char(struct slice *s, char piece[PIECE_BYTES])
 {
     static const char from[] = "nrtbf";
     static const char to[] = "\n\r\t\b\f";
     const char *found;
 
-    if (s.p[*i] != '\\' || *i + 1 >= s.n)
-        return s.p[*i];
-    (*i)++;
-    if (s.p[*i] == 'u') {
-        *i = *i + 4 < s.n ? *i + 4 : s.n - 1;
-        return '?';
+    piece[0] = *s->p;
+    if (*s->p == '\\' && s->n > 1) {
+        if (s->p[1] == 'u')
+            return take_code(s, piece);
+        found = s->p[1] == '\0' ? NULL : strchr(from, s->p[1]);
+        piece[0] = found == NULL ? s->p[1] : to[found - from];
+        skip_bytes(s, 1);
     }
-    found = s.p[*i] == '\0' ? NULL : strchr(from, s.p[*i]);
-    return found == NULL ? s.p[*i] : to[found - from];
+    skip_bytes(s, 1);
+    return 1;
 }
 
 bool wd_json_text(struct slice text, const char *key, char *out, size_t room)
 {
     struct slice value;
-    size_t n = 0;
-    size_t i;
+    char piece[PIECE_BYTES];
+    size_t used = 0;
+    size_t n;
 
     out[0] = '\0';
     if (!wd_json_find(text, key, &value) || value.p[0] != '"')
         return false;
     value = slice_of(value.p + 1, value.n - 2);
-    for (i = 0; i < value.n && n + 1 < room; i++)
-        out[n++] = unescaped(value, &i);
-    out[n] = '\0';
+    while (value.n > 0) {
+        n = take_char(&value, piece);
+        if (used + n >= room)
+            break;
+        memcpy(out + used, piece, n);
+        used += n;
+    }
+    out[used] = '\0';
     return true;
 }
 
@@ -170,7 +232,10 @@ void wd_json_put_text(struct buf *out, const char *key, const char *text)
     for (; *text != '\0'; text++) {
         if (*text == '"' || *text == '\\')
             buf_put_byte(out, '\\');
-        buf_put_byte(out, (unsigned char)*text < ' ' ? ' ' : *text);
+        if ((unsigned char)*text < ' ')
+            buf_printf(out, "\\u%04x", *text);
+        else
+            buf_put_byte(out, *text);
     }
     buf_put_byte(out, '"');
 }

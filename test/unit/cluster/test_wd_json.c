@@ -2,6 +2,7 @@
  * test_wd_json.c: reading what comes over the command socket: right, wrong, and cut off anywhere.
  */
 #include <check.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +17,7 @@ START_TEST(test_values)
     int n = 0;
 
     ck_assert(wd_json_text(slice_of_str(text), "IPCAuthKey", got, sizeof got));
-    ck_assert_str_eq(got, "a \"key\" \\ ?");
+    ck_assert_str_eq(got, "a \"key\" \\ \xc3\xbc");
     ck_assert(wd_json_text(slice_of_str(text), "IPCAuthKey", got, 4));
     ck_assert_str_eq(got, "a \"");
     ck_assert(wd_json_text(slice_of_str(text), "Message", got, sizeof got));
@@ -26,6 +27,38 @@ START_TEST(test_values)
     ck_assert(!wd_json_int(slice_of_str(text), "Message", &n));
     ck_assert(!wd_json_text(slice_of_str(text), "NodeID", got, sizeof got));
     ck_assert(!wd_json_text(slice_of_str(text), "a", got, sizeof got)); /* of an inner object */
+}
+END_TEST
+
+/* As libraries write it by default: nothing but ASCII. */
+START_TEST(test_escapes)
+{
+    static const struct {
+        const char *json;
+        const char *text;
+    } table[] = {
+        {"\\u0041\\u00FC\\u20ac", "A\xc3\xbc\xe2\x82\xac"},
+        {"\\ud83d\\ude00!", "\xf0\x9f\x98\x80!"},
+        {"\\n\\t\\/\\u0027\\u0022", "\n\t/'\""},
+        {"\\ud83d", "\xef\xbf\xbd"}, /* half a character */
+        {"\\ude00x", "\xef\xbf\xbdx"},
+        {"\\ud83d\\u0041", "\xef\xbf\xbd"
+                           "A"},
+        {"\\u0000", "\xef\xbf\xbd"},
+        {"\\u12x4", "\xef\xbf\xbd"},
+        {"\\u12", "\xef\xbf\xbd"},
+    };
+    char json[64];
+    char got[32];
+    size_t i;
+
+    for (i = 0; i < sizeof table / sizeof table[0]; i++) {
+        snprintf(json, sizeof json, "{\"k\":\"%s\"}", table[i].json);
+        ck_assert(wd_json_text(slice_of_str(json), "k", got, sizeof got));
+        ck_assert_msg(strcmp(got, table[i].text) == 0, "%s: %s", json, got);
+    }
+    ck_assert(wd_json_text(slice_of_str("{\"k\":\"a\\u20ac\"}"), "k", got, 4));
+    ck_assert_str_eq(got, "a"); /* no part of a character */
 }
 END_TEST
 
@@ -87,10 +120,10 @@ START_TEST(test_what_is_written_is_read)
     char got[32];
 
     buf_put_byte(&out, '{');
-    wd_json_put_text(&out, "k", "a\"b\\c\nd");
+    wd_json_put_text(&out, "k", "a\"b\\c\nd\t");
     buf_put_byte(&out, '}');
     ck_assert(wd_json_text(buf_slice(&out), "k", got, sizeof got));
-    ck_assert_str_eq(got, "a\"b\\c d");
+    ck_assert_str_eq(got, "a\"b\\c\nd\t");
     buf_free(&out);
 }
 END_TEST
@@ -103,6 +136,7 @@ int main(void)
     int failed;
 
     tcase_add_test(tc, test_values);
+    tcase_add_test(tc, test_escapes);
     tcase_add_test(tc, test_lists);
     tcase_add_test(tc, test_cut_off);
     tcase_add_test(tc, test_what_is_written_is_read);
