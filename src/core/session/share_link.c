@@ -137,6 +137,16 @@ static void go_on(struct client *c)
 /* Links that may refuse a client's settings before it is told so. */
 #define UNFIT_LINKS 3
 
+static void close_unfit(struct client *c)
+{
+    struct link *link = c->link;
+
+    if (link == c->share->kept)
+        c->share->kept = NULL;
+    share_forget_loan(c);
+    link_close(link);
+}
+
 /* Settings that might be refused were sent. */
 static void on_synced(struct client *c)
 {
@@ -162,8 +172,7 @@ static void on_synced(struct client *c)
         /* What others did on it may be why: temp_buffers is fixed once a temporary table was used.
          */
         s->turn->nunfit++;
-        share_forget_loan(c);
-        link_close(link);
+        close_unfit(c);
         go_on(c);
         return;
     }
@@ -172,8 +181,7 @@ static void on_synced(struct client *c)
         link->pool->cluster_node);
     err_hint(&err, "Connect again.");
     err_detail(&err, "The server refuses a SET that it accepted before; its log says why.");
-    share_forget_loan(c);
-    link_close(link);
+    close_unfit(c);
     share_fail_parked(c, &err);
 }
 
