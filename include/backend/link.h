@@ -233,7 +233,7 @@ struct link {
     int64_t quiet_us;     /* idle: since when; lent: the last ReadyForQuery for the owner arrived */
     uint32_t uses;        /* loans, modulo 2^32 */
     uint32_t dropped_by;  /* closed when it is free: this client drops its database; 0: nobody */
-    uint32_t last_client; /* the session's: number of the client that shared it last; 0: none */
+    uint32_t last_client; /* number of who shared it last; 0: nobody since it was clean */
     uint32_t ntransactions;  /* ended for the owner, not counted yet: client_stats.c takes them */
     uint16_t key_len : 9;    /* 0: there is none */
     uint16_t login_took : 7; /* in ticks, rounded up; see link_login_us */

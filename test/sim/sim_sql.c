@@ -213,7 +213,8 @@ static bool call(struct pg_session *s, const char *name, char arg[3][PG_VALUE_BY
         s->nlocks++;
         return true;
     }
-    if (strcmp(name, "pg_advisory_unlock_all") == 0) {
+    if (strcmp(name, "pg_advisory_unlock_all") == 0 ||
+        strcmp(name, "pg_catalog.pg_advisory_unlock_all") == 0) {
         s->nlocks = 0;
         return true;
     }
@@ -453,6 +454,8 @@ static bool run_reset(struct pg_session *s, struct lex *x, struct buf *out)
     if (at(x, "all")) {
         for (i = 0; i < PG_NSETTINGS; i++)
             set_var(s, i, s->base.v[i], false);
+    } else if (at(x, "session")) {
+        set_var(s, var_of("role"), s->base.v[var_of("role")], false);
     } else if (var != -1) {
         set_var(s, var, s->base.v[var], false);
     } else {
@@ -472,10 +475,14 @@ static void drop_statements(struct pg_session *s)
         s->statement[i].used = s->statement[i].used && s->statement[i].name[0] == '\0';
 }
 
-static bool run_discard(struct pg_session *s, struct buf *out)
+static bool run_discard(struct pg_session *s, const struct lex *x, struct buf *out)
 {
     int i;
 
+    if (!at(x, "all")) { /* tables, sequences: there are none */
+        wire_put_command_complete(out, "DISCARD");
+        return true;
+    }
     if (s->tx != 'I' || s->in_string || s->is_pipeline) {
         pg_error(s, out, "25001", "DISCARD ALL cannot %s",
             s->tx == 'I' && !s->in_string ? "be executed within a pipeline"
@@ -600,6 +607,8 @@ enum verb {
     V_SET,
     V_RESET,
     V_DISCARD,
+    V_CLOSE,
+    V_UNLISTEN,
     V_PREPARE,
     V_EXECUTE,
     V_DEALLOCATE
@@ -614,8 +623,8 @@ static enum verb verb_of(const struct lex *x)
         {"end", V_TRANSACTION}, {"rollback", V_TRANSACTION}, {"abort", V_TRANSACTION},
         {"savepoint", V_TRANSACTION}, {"release", V_TRANSACTION}, {"select", V_SELECT},
         {"insert", V_INSERT}, {"copy", V_COPY}, {"show", V_SHOW}, {"set", V_SET},
-        {"reset", V_RESET}, {"discard", V_DISCARD}, {"prepare", V_PREPARE}, {"execute", V_EXECUTE},
-        {"deallocate", V_DEALLOCATE}};
+        {"reset", V_RESET}, {"discard", V_DISCARD}, {"close", V_CLOSE}, {"unlisten", V_UNLISTEN},
+        {"prepare", V_PREPARE}, {"execute", V_EXECUTE}, {"deallocate", V_DEALLOCATE}};
     size_t i;
 
     for (i = 0; i < sizeof verbs / sizeof verbs[0]; i++)
@@ -650,7 +659,11 @@ static bool run_verb(
     case V_RESET:
         return run_reset(s, x, out);
     case V_DISCARD:
-        return run_discard(s, out);
+        return run_discard(s, x, out);
+    case V_CLOSE: /* ... ALL, of what DECLARE made, which nobody says here */
+    case V_UNLISTEN:
+        wire_put_command_complete(out, verb == V_CLOSE ? "CLOSE CURSOR ALL" : "UNLISTEN");
+        return true;
     case V_PREPARE:
         return run_prepare(s, x, out);
     case V_EXECUTE:

@@ -167,6 +167,13 @@ static void check_put(struct link *link, const char *sql, struct buf *out)
     wire_put_query(out, strcmp(sql, "<empty>") == 0 ? slice_of_str("") : slice_of_str(sql));
 }
 
+/* Who shares links puts a reset in front of nothing. Who does not is to find a fresh session: what
+ * code of those who shared the link left on it goes first. */
+static bool cleaning_is_due(const struct link *link, bool for_sharing)
+{
+    return for_sharing ? link->reset == LINK_RESET_DUE : link->last_client != 0;
+}
+
 /* The link goes through the end of a cleaning: idle again when the server has answered, closed when
  * it has not or says that something is wrong. */
 bool pool_check_idle(struct pool *pool, struct link *link, bool for_sharing)
@@ -177,8 +184,9 @@ bool pool_check_idle(struct pool *pool, struct link *link, bool for_sharing)
     int rc;
 
     if (!is_unsure && !pool->role_due) {
-        if (link->reset != LINK_RESET_DUE || !for_sharing)
+        if (!cleaning_is_due(link, for_sharing))
             return false;
+        link->must_clean = link->must_clean || link->last_client != 0;
         link_clean_idle(link);
         return true;
     }

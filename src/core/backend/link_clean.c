@@ -252,6 +252,7 @@ void link_clean_step(struct link *link)
         link->pool->resets_work = true;
         varset_assign(&link->vars, link->be->varsets.empty);
         prepset_clear(&link->preps);
+        link->last_client = 0;
         link_enter_idle(link);
     }
 }

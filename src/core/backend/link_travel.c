@@ -35,6 +35,7 @@ struct link_mail {
     uint32_t reported_len;
     uint32_t vars_len;
     uint32_t preps_len;
+    uint32_t last_client;
     uint16_t user_len;
     uint16_t database_len;
     uint16_t key_len;
@@ -42,7 +43,7 @@ struct link_mail {
     uint8_t pool_auth;
     uint8_t reset; /* enum link_reset */
     uint8_t login_took;
-    uint8_t unused[6]; /* no byte leaves that nobody wrote */
+    uint8_t unused[2]; /* no byte leaves that nobody wrote */
 };
 
 static size_t travel_size(const struct link *link)
@@ -70,6 +71,7 @@ static size_t travel_encode(const struct link *link, char *body)
         .login_took = link->login_took,
         .auth_seen_us = pool->auth_seen_us,
         .uses = link->uses,
+        .last_client = link->last_client,
         .place = pool_place(pool),
         .startup_len = (uint32_t)paramset_bytes(&link->startup).n,
         .reported_len = (uint32_t)paramset_bytes(&link->reported).n,
@@ -161,6 +163,7 @@ static struct link *travel_build(
     link->opened_us = m->opened_us;
     link->login_took = m->login_took & 0x7f;
     link->uses = m->uses;
+    link->last_client = m->last_client;
     link->auth = m->auth;
     link->reset = m->reset;
     link->is_retired = m->place != pool_place(pool);

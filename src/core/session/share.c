@@ -239,17 +239,9 @@ HOT void share_adopt(struct client *c, struct link *link)
     client_stats_on_link(c);
 }
 
-/* The link has this client's settings, and nobody has to be kept from what others left on it. */
-static bool is_ready(const struct client *c, const struct link *link, uint32_t id)
-{
-    return link->vars == c->share->vars.client &&
-           ((link->last_client == id && id != 0) || !c->ss->conf->reset_between_clients);
-}
-
 HOT bool share_attach_at_once(struct client *c, int node)
 {
     struct share *s = c->share;
-    uint32_t id = c->row == NULL ? 0 : c->row->id;
     struct link *link;
 
     if (node == VIEW_NO_NODE || share_kept_is_speaking(c) ||
@@ -259,8 +251,8 @@ HOT bool share_attach_at_once(struct client *c, int node)
     if (link == NULL)
         return false;
     share_adopt(c, link);
-    if (is_ready(c, link, id)) {
-        link->last_client = id;
+    if (link->vars == s->vars.client && !share_must_reset(c, link)) {
+        link->last_client = share_number(c);
         s->loan.is_fresh = false;
     }
     return true;

@@ -290,6 +290,13 @@ enum feed_step share_attach(struct client *c, int node);
 /* The same for a client that has not asked yet: false when it has to wait for anything. The link is
  * up to date unless c->share->is_fresh. */
 bool share_attach_at_once(struct client *c, int node);
+/* Is what others left on a link that it has to go first? With reset_between_clients, and from one
+ * that it keeps. */
+bool share_must_reset(const struct client *c, const struct link *link);
+static inline uint32_t share_number(const struct client *c)
+{
+    return c->row == NULL ? UINT32_MAX : c->row->id;
+}
 /* True when it would be had, at where the client's writes go. */
 bool share_has_ready_link(struct client *c);
 /* Brings a link that was just borrowed up to date; what that takes goes behind what `run` holds.

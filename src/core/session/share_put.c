@@ -23,29 +23,31 @@ WARM void share_put_own_query(struct client *c, struct feed_run *run, struct sli
     share_put_query(c, run, sql, OP_SWALLOW);
 }
 
+HOT bool share_must_reset(const struct client *c, const struct link *link)
+{
+    if (link->last_client == share_number(c) && c->row != NULL)
+        return false;
+    return c->ss->conf->reset_between_clients || (link->last_client != 0 && link == c->share->kept);
+}
+
 /* Functions and triggers may have set what nobody saw, made tables, or taken locks: not for another
- * client, and locks not for ever. What is known to be set is gone, too, and is set again. True when
- * something is to be sent. */
-static bool reset_for_another(struct client *c, struct buf *sql)
+ * client, and locks not for ever. What is known to be set is gone, too, and is set again. First
+ * goes what could make the rest fail: another user, a statement_timeout. True when something is to
+ * be sent; *safe: no server refuses it. */
+static bool reset_for_another(struct client *c, struct buf *sql, bool *safe)
 {
     struct link *link = c->link;
-    uint32_t id = c->row == NULL ? 0 : c->row->id;
-    struct varset *left;
+    bool is_due = share_must_reset(c, link);
 
-    if (link->last_client == id && id != 0)
+    link->last_client = share_number(c);
+    if (!is_due)
         return false;
-    link->last_client = id;
-    if (!c->ss->conf->reset_between_clients)
-        return false;
-    left = varset_ref(link->vars);
-    varset_reset_all(&left);
-    varset_assign(&link->vars, left);
-    varset_assign(&c->share->vars.link, left);
-    if (varset_get(left, slice_of_str("role")).p == NULL)
-        buf_printf(sql, "RESET ROLE;");
-    buf_printf(
-        sql, "RESET ALL;UNLISTEN *;SELECT pg_catalog.pg_advisory_unlock_all();DISCARD TEMP;");
-    varset_unref(&left);
+    *safe = varset_get(link->vars, slice_of_str("role")).p == NULL &&
+            varset_get(link->vars, slice_of_str("session_authorization")).p == NULL;
+    varset_assign(&link->vars, c->ss->be.varsets.empty);
+    varset_assign(&c->share->vars.link, link->vars);
+    buf_printf(sql, "RESET SESSION AUTHORIZATION;RESET ROLE;RESET ALL;CLOSE ALL;UNLISTEN *;"
+                    "SELECT pg_catalog.pg_advisory_unlock_all();DISCARD TEMP;DISCARD SEQUENCES;");
     return true;
 }
 
@@ -55,14 +57,14 @@ HOT enum feed_step share_put_settings(struct client *c, struct feed_run *run)
 {
     struct share *s = c->share;
     struct buf sql = {0};
-    bool safe;
+    bool safe = true;
 
     if (c->link->vars != s->vars.client)
         share_put_encoding(c, run, c->link->vars, s->vars.client);
-    if (!reset_for_another(c, &sql) && c->link->vars == s->vars.client)
+    if (!reset_for_another(c, &sql, &safe) && c->link->vars == s->vars.client)
         return FEED_PASS;
     s->loan.has_put_settings = true;
-    safe = varset_diff(c->link->vars, s->vars.client, &sql);
+    safe = varset_diff(c->link->vars, s->vars.client, &sql) && safe;
     varset_assign(&c->link->vars, s->vars.client);
     varset_assign(&s->vars.link, s->vars.client);
     if (sql.len > 0)
