@@ -64,6 +64,7 @@ struct sessions {
     struct rows_header *client_rows;
     struct session_shared *shared;
     struct sql_cache *sql_cache;          /* facts of recent statements */
+    uint64_t nfacts;                      /* how often facts were looked for */
     struct arena *scratch;                /* reset per statement */
     const _Atomic uint64_t *view_version; /* of what the monitor has published */
     const _Atomic uint32_t *has_orders;   /* 0: operators want nothing of clients; orders_mark */

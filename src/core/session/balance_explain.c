@@ -121,6 +121,7 @@ const struct sql_facts *balance_explain_home(
     bool same_layout;
 
     out->reason = "load balancing is off, or there is one server only";
+    c->ss->nfacts++;
     arena_reset(c->ss->scratch);
     return sql_cache_get(c->ss->sql_cache, c->ss->scratch, sql, &same_layout);
 }

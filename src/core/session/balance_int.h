@@ -85,6 +85,16 @@ void balance_free(struct client *c);
 /* The facts of `sql`, valid until the next call. Their offsets are those of `sql` when it holds
  * several statements, SET or RESET; else they may be those of a text like it. */
 const struct sql_facts *balance_facts(struct sessions *ss, struct slice sql);
+/* Facts, and how often any had been looked for by then: they are valid as long as that is so. */
+struct balance_found {
+    const struct sql_facts *facts;
+    uint64_t nfacts;
+};
+struct balance_found balance_found(const struct sessions *ss, const struct sql_facts *facts);
+/* As balance_facts: those that were found for this text, where they are valid still. `found` may be
+ * NULL. */
+const struct sql_facts *balance_facts_still(
+    struct sessions *ss, struct slice sql, const struct balance_found *found);
 /* The same, and what the router says of it. `facts`: those of balance_facts. When d->must_ask is
  * set: balance_ask, and again. */
 void balance_decide_facts(

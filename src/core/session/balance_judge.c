@@ -201,6 +201,7 @@ HOT const struct sql_facts *balance_facts(struct sessions *ss, struct slice sql)
     struct sql_facts *own;
     bool same_layout;
 
+    ss->nfacts++;
     arena_reset(ss->scratch);
     facts = sql_cache_get(ss->sql_cache, ss->scratch, sql, &same_layout);
     if (same_layout || !facts_need_text(facts))
@@ -208,6 +209,17 @@ HOT const struct sql_facts *balance_facts(struct sessions *ss, struct slice sql)
     own = arena_alloc_zero(ss->scratch, sizeof *own);
     (void)sql_parse(ss->scratch, sql, own);
     return own;
+}
+
+HOT struct balance_found balance_found(const struct sessions *ss, const struct sql_facts *facts)
+{
+    return (struct balance_found){facts, ss->nfacts};
+}
+
+HOT const struct sql_facts *balance_facts_still(
+    struct sessions *ss, struct slice sql, const struct balance_found *found)
+{
+    return found != NULL && found->nfacts == ss->nfacts ? found->facts : balance_facts(ss, sql);
 }
 
 /* Our parser reads a backslash as standard_conforming_strings = on has it. */

@@ -92,9 +92,9 @@ void share_cache_worker_fini(struct sessions *ss)
     mem_free(w);
 }
 
-void share_cache_query_sent(struct client *c, struct slice sql)
+void share_cache_query_sent(struct client *c, struct slice sql, const struct balance_found *found)
 {
-    struct share_cache_said said = {.facts = balance_facts(c->ss, sql), .sql = sql};
+    struct share_cache_said said = {.facts = balance_facts_still(c->ss, sql, found), .sql = sql};
 
     share_cache_note_writes(c, &said);
     share_cache_fill_sent(c);

@@ -188,7 +188,9 @@ static bool must_tell_lost(struct client *c, const struct sql_facts *facts, stru
     return s->tx == SHARE_TX_UNTOLD;
 }
 
-HOT static void note_query(struct client *c, struct slice sql, uint32_t traits, bool is_logged)
+/* `found` may be NULL. */
+HOT static void note_query(struct client *c, struct slice sql, uint32_t traits,
+    const struct balance_found *found, bool is_logged)
 {
     struct share *s = c->share;
     /* A simple query takes the unnamed one with it, but one that is malformed does not. */
@@ -197,7 +199,7 @@ HOT static void note_query(struct client *c, struct slice sql, uint32_t traits, 
     bool may_be_skipped = c->server_batch && takes && s->unnamed != NULL;
 
     if (c->ss->cache != NULL)
-        share_cache_query_sent(c, sql);
+        share_cache_query_sent(c, sql, found);
     if (may_be_skipped)
         share_pending_unnamed(c, NULL);
     else if (takes && !c->server_batch)
@@ -241,7 +243,7 @@ static enum feed_step unread_query(
         share_cache_unread_sent(c);
     c->kind->routed(c, ROUTED_UNREAD);
     watch_transaction(c, NULL);
-    note_query(c, sql, (uint32_t)kind, client_log_statements(c));
+    note_query(c, sql, (uint32_t)kind, NULL, client_log_statements(c));
     return FEED_PASS;
 }
 
@@ -264,8 +266,9 @@ static enum feed_step refuse_query(struct client *c, const struct err *err)
 
 /* What has to be looked at closely. */
 WARM APART static enum feed_step share_query_closely(struct client *c, struct feed_run *run,
-    struct slice msg, struct slice sql, const struct sql_facts *facts, uint32_t traits)
+    struct slice msg, struct slice sql, const struct balance_found *found, uint32_t traits)
 {
+    const struct sql_facts *facts = found->facts;
     struct share_effects e;
     struct err err;
     enum feed_step step;
@@ -291,7 +294,7 @@ WARM APART static enum feed_step share_query_closely(struct client *c, struct fe
     share_note(c, sql, facts);
     c->kind->sent(c, sql);
     watch_transaction(c, facts);
-    note_query(c, sql, traits, client_log_statements(c));
+    note_query(c, sql, traits, found, client_log_statements(c));
     return FEED_PASS;
 }
 
@@ -300,6 +303,7 @@ HOT static enum feed_step share_query(
 {
     struct slice sql = message_body(msg);
     const struct sql_facts *facts;
+    struct balance_found found;
     enum local_verdict v;
     enum feed_step step;
     uint32_t traits;
@@ -317,28 +321,30 @@ HOT static enum feed_step share_query(
             return feed_of_verdict(v);
     }
     facts = balance_facts(c->ss, sql);
+    found = balance_found(c->ss, facts);
     traits = share_traits(facts, sql);
     is_plain = (traits & SHARE_IS_PLAIN) != 0;
     if (c->ss->cache != NULL) {
         step = share_cache_query(c, sql, facts);
         if (step != FEED_AGAIN)
             return step;
-        facts = balance_facts(c->ss, sql);
+        facts = balance_facts_still(c->ss, sql, &found);
+        found = balance_found(c->ss, facts);
     }
     if (is_plain && was_idle) {
         step = share_quick_query(c, run, sql, msg, facts);
         if (step == FEED_PASS) {
-            note_query(c, sql, traits, false);
+            note_query(c, sql, traits, &found, false);
             c->share->turn->is_quick = true;
         }
         if (step != FEED_AGAIN)
             return step;
     } else if (is_plain && c->kind->goes_on(c, sql)) {
-        note_query(c, sql, traits, client_log_statements(c));
+        note_query(c, sql, traits, &found, client_log_statements(c));
         c->share->turn->is_quick = true;
         return FEED_PASS;
     }
-    return share_query_closely(c, run, msg, sql, facts, traits);
+    return share_query_closely(c, run, msg, sql, &found, traits);
 }
 
 /* Sync where nothing of its sequence went to a server. */

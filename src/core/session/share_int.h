@@ -720,7 +720,7 @@ enum feed_step share_cache_batch(
 /* The same for who takes its messages one by one: the first is taken, turn->nskip are left. */
 enum feed_step share_cache_sequence(struct client *c, const char *p, const char *end);
 /* That is about to be sent, on c->link. */
-void share_cache_query_sent(struct client *c, struct slice sql);
+void share_cache_query_sent(struct client *c, struct slice sql, const struct balance_found *found);
 /* ... a query that nobody has looked into, or a function call. */
 void share_cache_unread_sent(struct client *c);
 /* Of a sequence: a Bind, p == NULL: of what is not known. */
