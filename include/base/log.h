@@ -51,7 +51,11 @@ struct log_context {
     uint32_t client_id;   /* as in SHOW POOL_CLIENTS, 0: none */
     int node;             /* of the link that the client has */
     int server_pid;       /* of that link; 0: it has none */
-    bool has_levels;      /* the two below hold for its lines, not those of log_configure */
+    /* Of the statement that it runs, for jsonlog; NULL: none, or not known. */
+    const char *fingerprint; /* as in SHOW POOL_STATEMENTS */
+    const char *trace_id;    /* of its comment (traceparent) */
+    const char *span_id;
+    bool has_levels; /* the two below hold for its lines, not those of log_configure */
     enum log_level min_level;
     enum log_verbosity verbosity;
 };
@@ -83,6 +87,8 @@ void log_set_sink(log_sink_fn *fn, void *ctx);
 /* Sets a sink that gets each event as one object with the names of PostgreSQL's jsonlog, at most
  * LOG_JSONLINE_MAX bytes with its newline; NULL for none. `alone`: the other sink gets nothing. */
 void log_set_jsonlog(log_sink_fn *fn, void *ctx, bool alone);
+/* True while there is such a sink. */
+bool log_has_jsonlog(void);
 /* Makes `ctx` the context of the lines that follow; NULL for none. Returns the one before. */
 const struct log_context *log_use_context(const struct log_context *ctx);
 /* True when a line of `level` would be written. */

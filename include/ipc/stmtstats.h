@@ -96,6 +96,9 @@ stmtstats_handle stmtstats_find(struct stmtstats_book *b, const struct stmtstats
 /* True while it stands for a statement of that database on that node. */
 bool stmtstats_is(
     const struct stmtstats_book *b, stmtstats_handle h, const void *database, int node);
+/* What SHOW POOL_STATEMENTS calls it. False: it stands for nothing any more. */
+bool stmtstats_fingerprint(
+    const struct stmtstats_book *b, stmtstats_handle h, uint64_t *fingerprint);
 /* Makes a row for one that is not known: its fingerprint is the same in all workers, its text is
  * without values. */
 stmtstats_handle stmtstats_add(struct stmtstats_book *b, const struct stmtstats_key *key,

@@ -20,6 +20,7 @@
 #include "base/log.h"
 #include "base/slice.h"
 #include "ipc/rows.h"
+#include "parser/sqlcomment.h"
 
 struct client;
 struct conf_session;
@@ -170,6 +171,8 @@ struct client_log_scope {
     char database[ROWS_NAME_BYTES];
     char application[128];
     char host[64];
+    char fingerprint[17];
+    struct sql_trace trace;
 };
 void client_log_enter(struct client_log_scope *scope, const struct client *c);
 void client_log_leave(struct client_log_scope *scope);

@@ -256,7 +256,7 @@ void client_log_statement(struct client *c, const char *kind, struct slice text)
         CLIENT_LOG(c, LVL_DEBUG1, "simple query \"%.*s\" arrived", (int)text.n, text.p);
     if (conf_session_of(c->ss->gen, client_override(c))->log_statement &&
         (kind[0] == '\0' || kind[0] == 'E')) {
-        client_log_enter(&scope, c);
+        client_log_enter_text(&scope, c, text);
         log_at(LVL_LOG, "statement: %.*s", (int)text.n, text.p);
         client_log_leave(&scope);
         tell_client(c, LVL_LOG, "statement: ", "", text);
@@ -274,7 +274,7 @@ void client_log_on_node(struct client *c, const char *kind, struct slice text)
 
     snprintf(head, sizeof head, "DB node id: %d backend pid: %d statement: ", node,
         link == NULL ? 0 : link->server_pid);
-    client_log_enter(&scope, c);
+    client_log_enter_text(&scope, c, text);
     if (s->log_per_node_statement)
         log_at(LVL_LOG, "%s%s%.*s", head, kind, (int)text.n, text.p);
     client_log_leave(&scope);

@@ -3,10 +3,13 @@
  * the log. Runs in: workers. */
 #include "config.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "base/log.h"
 #include "config/conf_param.h"
+#include "parser/parser.h"
+#include "parser/sqlcomment.h"
 
 #include "session_int.h"
 
@@ -69,6 +72,47 @@ static const char *copy_name(char *room, size_t size, struct slice name)
     return name.n == 0 ? NULL : room;
 }
 
+static void put_fingerprint(struct client_log_scope *scope, uint64_t fingerprint)
+{
+    snprintf(scope->fingerprint, sizeof scope->fingerprint, "%016" PRIx64, fingerprint);
+    scope->ctx.fingerprint = scope->fingerprint;
+}
+
+static void put_trace(struct client_log_scope *scope, const struct sql_trace *trace)
+{
+    scope->trace = *trace;
+    scope->ctx.trace_id = scope->trace.trace_id;
+    scope->ctx.span_id = trace->trace_id[0] == '\0' ? NULL : scope->trace.span_id;
+}
+
+/* What it runs. */
+static void put_statement(struct client_log_scope *scope, const struct client *c)
+{
+    uint64_t fingerprint;
+
+    if (c->row->state != CLIENT_STATE_ACTIVE)
+        return;
+    if (client_stmts_fingerprint(c, &fingerprint))
+        put_fingerprint(scope, fingerprint);
+    if (c->rare != NULL)
+        put_trace(scope, &c->rare->comment);
+}
+
+void client_log_enter_text(struct client_log_scope *scope, const struct client *c, struct slice sql)
+{
+    struct sql_fingerprint fp;
+    struct sql_trace trace;
+
+    client_log_enter(scope, c);
+    scope->ctx.fingerprint = scope->ctx.trace_id = scope->ctx.span_id = NULL;
+    if (!log_has_jsonlog() || sql.n == 0)
+        return;
+    if (sql_fingerprint(c->ss->scratch, sql, &fp) == 0)
+        put_fingerprint(scope, fp.lo);
+    if (sqlcomment_trace(sql, &trace))
+        put_trace(scope, &trace);
+}
+
 void client_log_enter(struct client_log_scope *scope, const struct client *c)
 {
     const struct conf_session *s;
@@ -86,6 +130,8 @@ void client_log_enter(struct client_log_scope *scope, const struct client *c)
         scope->ctx.client_id = c->row->id;
         scope->ctx.node = c->row->node;
         scope->ctx.server_pid = c->row->server_pid;
+        if (log_has_jsonlog())
+            put_statement(scope, c);
     }
     if (client_override(c) != NULL) {
         s = conf_session_of(c->ss->gen, client_override(c));

@@ -230,12 +230,19 @@ void client_note_statement(struct client *c, struct slice sql)
     client_note_sent(c, sql);
 }
 
-HOT void client_note_sent(struct client *c, struct slice sql)
+HOT static inline void note_text(struct client *c, struct slice sql)
 {
     client_stats_on_sent(c);
     if (sql.p != NULL && c->ss->stmts != NULL)
         client_stmts_text(c, sql);
+    if (sql.p != NULL && log_has_jsonlog())
+        client_trace_comment(c, sql);
     client_limits_on_busy(c);
+}
+
+HOT void client_note_sent(struct client *c, struct slice sql)
+{
+    note_text(c, sql);
     if (c->target != NULL)
         link_row_note_sent(c->target, sql);
     row_note_statement(c, sql, c->kind->tells_by_link(c));
@@ -245,10 +252,7 @@ HOT void client_note_begun(struct client *c, struct slice sql)
 {
     struct client_row *row = c->row;
 
-    client_stats_on_sent(c);
-    if (sql.p != NULL && c->ss->stmts != NULL)
-        client_stmts_text(c, sql);
-    client_limits_on_busy(c);
+    note_text(c, sql);
     link_row_note_begun(c->link, c->row_index, sql);
     if (row == NULL)
         return;
@@ -293,15 +297,22 @@ static inline bool logs_durations(const struct conf *conf)
     return (conf->log_min_duration_statement_ms & conf->log_min_duration_sample_ms) >= 0;
 }
 
+HOT static inline void note_end(struct client *c)
+{
+    c->last_active_us = loop_now_us(c->ss->loop);
+    if (logs_durations(c->ss->conf))
+        tell_duration(c);
+    client_stats_on_quiet(c);
+    if (c->rare != NULL)
+        c->rare->comment.trace_id[0] = '\0';
+}
+
 HOT void client_note_done(struct client *c)
 {
     const struct link *kept = c->share->kept;
     struct client_row *row = c->row;
 
-    c->last_active_us = loop_now_us(c->ss->loop);
-    if (logs_durations(c->ss->conf))
-        tell_duration(c);
-    client_stats_on_quiet(c);
+    note_end(c);
     if (row != NULL) {
         shm_write_begin(&row->seq);
         row->state = CLIENT_STATE_IDLE;
@@ -320,10 +331,7 @@ HOT void client_note_done(struct client *c)
 
 HOT void client_note_idle(struct client *c)
 {
-    c->last_active_us = loop_now_us(c->ss->loop);
-    if (logs_durations(c->ss->conf))
-        tell_duration(c);
-    client_stats_on_quiet(c);
+    note_end(c);
     if (c->target != NULL)
         link_row_note_quiet(c->target);
     if (c->row != NULL)

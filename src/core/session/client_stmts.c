@@ -146,6 +146,13 @@ stmtstats_handle client_stmts_bound(struct client *c, struct slice sql)
     return st == NULL ? 0 : st->handle;
 }
 
+bool client_stmts_fingerprint(const struct client *c, uint64_t *fingerprint)
+{
+    const struct client_stmt *st = stmt_of(c);
+
+    return st != NULL && stmtstats_fingerprint(c->ss->stmts->book, st->handle, fingerprint);
+}
+
 void client_stmts_unknown(struct client *c)
 {
     struct client_stmt *st = stmt_of(c);

@@ -35,6 +35,8 @@ struct session_stmts {
 void session_stmts_set(struct sessions *ss);
 void session_stmts_fini(struct sessions *ss);
 
+/* Of what it runs, as SHOW POOL_STATEMENTS has it; false: that is not known. */
+bool client_stmts_fingerprint(const struct client *c, uint64_t *fingerprint);
 /* A text is sent. */
 void client_stmts_text(struct client *c, struct slice sql);
 /* One that is known is bound; *known is kept with it. False: as far as *known goes it is not known:

@@ -12,6 +12,7 @@
 
 #include "base/hot.h"
 #include "base/slice.h"
+#include "parser/sqlcomment.h"
 
 struct client;
 
@@ -32,6 +33,9 @@ struct client_replies {
 
 /* Looks at the settings of the session; called when it begins, and for its statements. */
 void client_trace_settings(struct client *c);
+/* Notes for jsonlog what the comment of a statement that is sent says of whose request it is, until
+ * the exchange is over. */
+COLD void client_trace_comment(struct client *c, struct slice sql);
 /* A message of the client is dealt with. `body` may be incomplete. */
 COLD void client_trace_message(struct client *c, char type, struct slice body);
 /* Bytes of the server of `node` for the client: messages, the first and the last perhaps in part.

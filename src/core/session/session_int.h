@@ -72,6 +72,7 @@ struct client_rare {
     struct client_ddl *ddl;      /* roles and databases that it changes */
     struct native *native;       /* it writes to all nodes: client_serve */
     struct client_patch *patch;  /* the link was opened with other parameters */
+    struct sql_trace comment;    /* of the statement that it runs, with jsonlog */
     char *refused;               /* what a failed transaction is about to refuse: client_failed.c */
     struct client_replies replies;
 };
@@ -359,6 +360,9 @@ enum count_kind count_kind_of(struct slice sql);
 void client_row_pin(struct client *c, unsigned pins);
 
 /* client_log.c */
+/* They are about a statement that is not under way yet. */
+void client_log_enter_text(
+    struct client_log_scope *scope, const struct client *c, struct slice sql);
 /* CLIENT_LOG of what a link says while the client has it; `owner` is the client. */
 void client_log_link(
     void *owner, const struct log_place *place, enum log_level level, const char *text);

@@ -131,6 +131,11 @@ void log_set_jsonlog(log_sink_fn *fn, void *ctx, bool alone)
     state.jsonlog_alone = fn != NULL && alone;
 }
 
+bool log_has_jsonlog(void)
+{
+    return state.jsonlog != NULL;
+}
+
 const struct log_context *log_use_context(const struct log_context *ctx)
 {
     const struct log_context *before = state.context;

@@ -22,7 +22,7 @@
 #define NSEC_PER_MS  1000000L
 
 _Static_assert(
-    LOG_JSON_TEXT_MAX + DETAIL_MAX + HINT_MAX + 12 * NAME_MAX_OUT + 1024 < LOG_JSONLINE_MAX,
+    LOG_JSON_TEXT_MAX + DETAIL_MAX + HINT_MAX + 13 * NAME_MAX_OUT + 1024 < LOG_JSONLINE_MAX,
     "a line fits into a packet");
 
 /* Bytes of the UTF-8 character at `s`, which ends in NUL; 0: it is none. Overlong forms, halves of
@@ -129,6 +129,9 @@ static void put_client(struct buf *out, const struct log_context *c)
         buf_printf(out, ",\"client_id\":%lu", (unsigned long)c->client_id);
     if (c->server_pid != 0)
         buf_printf(out, ",\"node\":%d,\"server_pid\":%d", c->node, c->server_pid);
+    put_member(out, "fingerprint", c->fingerprint, NAME_MAX_OUT);
+    put_member(out, "trace_id", c->trace_id, NAME_MAX_OUT);
+    put_member(out, "span_id", c->span_id, NAME_MAX_OUT);
 }
 
 void log_put_jsonlog(struct buf *out, const struct log_process *process,

@@ -197,6 +197,17 @@ HOT bool stmtstats_is(
            e->key.database == database && e->key.node == node;
 }
 
+bool stmtstats_fingerprint(
+    const struct stmtstats_book *b, stmtstats_handle h, uint64_t *fingerprint)
+{
+    uint32_t i = h & ROW_MASK;
+
+    if (h == 0 || i > b->region->max || b->entry[i].generation != h >> ROW_BITS)
+        return false;
+    *fingerprint = b->row[i].fingerprint;
+    return true;
+}
+
 /* The row that a worker which has gone had for this statement; 0: none. */
 static uint32_t find_orphan(
     const struct stmtstats_book *b, int node, uint64_t fingerprint, struct slice database)

@@ -327,7 +327,10 @@ START_TEST(jsonlog_has_postgresqls_names)
         .port = 5,
         .client_id = 7,
         .node = 0,
-        .server_pid = 99};
+        .server_pid = 99,
+        .fingerprint = "00ff00ff00ff00ff",
+        .trace_id = "0af7651916cd43dd8448eb211c80319c",
+        .span_id = "b7ad6b7169203331"};
     struct err err = {0};
     char pid[32];
 
@@ -345,7 +348,9 @@ START_TEST(jsonlog_has_postgresqls_names)
     ck_assert_ptr_nonnull(strstr(caught.text,
         "\"ps\":\"wait for connection request\",\"backend_type\":\"child\",\"user\":\"u\\n\\\"\","
         "\"dbname\":\"d\",\"application_name\":\"psql\",\"remote_host\":\"::1\",\"remote_port\":5,"
-        "\"client_id\":7,\"node\":0,\"server_pid\":99,\"error_severity\":\"ERROR\","
+        "\"client_id\":7,\"node\":0,\"server_pid\":99,\"fingerprint\":\"00ff00ff00ff00ff\","
+        "\"trace_id\":\"0af7651916cd43dd8448eb211c80319c\",\"span_id\":\"b7ad6b7169203331\","
+        "\"error_severity\":\"ERROR\","
         "\"state_code\":\"08P01\",\"message\":\"m\",\"detail\":\"more\",\"hint\":\"h\"}\n"));
     ck_assert_int_eq(caught.events, 1);
 }

@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "parser/parser.h"
 #include "parser/sql_cache.h"
+#include "parser/sqlcomment.h"
 
 static struct arena *arena;
 
@@ -97,6 +98,42 @@ START_TEST(values_are_masked)
     ck_assert_str_eq(masked("begin; select 1;;"), "begin; select $1");
     ck_assert_str_eq(masked(";"), "");
     ck_assert_str_eq(masked(""), "");
+}
+END_TEST
+
+#define TRACE "0af7651916cd43dd8448eb211c80319c"
+#define SPAN  "b7ad6b7169203331"
+#define WHOLE "00-" TRACE "-" SPAN "-01"
+
+START_TEST(comments_have_traces)
+{
+    static const struct {
+        const char *sql;
+        bool is_there;
+    } table[] = {
+        {"select 1 /*traceparent='" WHOLE "'*/", true},
+        {"select 1 /*db_driver='x',route='%2Fa',traceparent='" WHOLE "',tracestate='a'*/;", true},
+        {"/*traceparent='" WHOLE "'*/ select 1", true},
+        {"select 1", false},
+        {"", false},
+        {"select 1 /*traceparent='" WHOLE, false},
+        {"select 1 /*traceparent='" WHOLE "x'*/", false},
+        {"select 1 /*traceparent='00_" TRACE "-" SPAN "-01'*/", false},
+        {"select 1 /*traceparent='00-0AF7651916CD43DD8448EB211C80319C-" SPAN "-01'*/", false},
+        {"select 1 /*traceparent='00-00000000000000000000000000000000-" SPAN "-01'*/", false},
+        {"select 1 /*traceparent='00-" TRACE "-0000000000000000-01'*/", false},
+        {"select 1 /*traceparent='", false},
+    };
+    struct sql_trace found;
+    size_t i;
+
+    for (i = 0; i < sizeof table / sizeof table[0]; i++) {
+        bool is_there = sqlcomment_trace(slice_of_str(table[i].sql), &found);
+
+        ck_assert_msg(is_there == table[i].is_there, "%s", table[i].sql);
+        ck_assert_str_eq(found.trace_id, is_there ? TRACE : "");
+        ck_assert_str_eq(found.span_id, is_there ? SPAN : "");
+    }
 }
 END_TEST
 
@@ -306,6 +343,7 @@ int main(void)
     tcase_add_test(tc, forgets_literals_and_layout);
     tcase_add_test(tc, keeps_everything_else);
     tcase_add_test(tc, values_are_masked);
+    tcase_add_test(tc, comments_have_traces);
     tcase_add_test(tc, a_long_text_is_cut);
     tcase_add_test(tc, cache_tells_fingerprints);
     tcase_add_test(tc, cache_keeps_notes);
