@@ -426,6 +426,21 @@ def test_broken_off_exchanges_are_failures(server, pools):
     assert "The client broke off the exchange." in pool.log()
 
 
+def test_who_waits_at_the_prompt_is_no_better_off(server, pools):
+    """Logins that were begun before the limit was reached have no further guess each."""
+    house.make_user(server, "limited", "scram")
+    pool = pools([server.address], hba="host all all all scram-sha-256\nlocal all all scram-sha-256\n",
+                 passwd="limited:limited_pw\n", auth_failure_limit=3, num_init_children=1)
+    with Wire(pool.address) as early:
+        early.send_startup("limited", "postgres")
+        assert early.read().type == "R"
+        assert [come(pool.address, "limited", "wrong") for _ in range(3)] == ["28P01"] * 3
+        first = b"n,,n=,r=nonce"
+        early.send(message("p", b"SCRAM-SHA-256\0" + struct.pack("!I", len(first)) + first))
+        e = early.read()
+        assert (e.type, e.sqlstate, e.text) == ("E", "28000", "too many failed logins from this address")
+
+
 def test_silent_client_meets_the_timeout(server, pools):
     pool = pools([server.address], hba="host all all all scram-sha-256\n", passwd="x:y\n",
                  authentication_timeout="1s", num_init_children=1)

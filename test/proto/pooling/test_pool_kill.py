@@ -6,6 +6,7 @@ import struct
 import pytest
 from pooling_house import login, states
 
+from pgt import fake as fakes
 from pgt import waits
 from pgt.wire import FLUSH, SYNC, bind, cancel, close, describe, execute, parse, query
 
@@ -310,6 +311,37 @@ def test_the_server_dies_while_it_is_asked_in_a_transaction(pg, held):
     assert pg.value("select count(*) from kill_notes") == "0"
     assert target.value("select 1") == "1"
     target.bye()
+
+
+def test_settings_cut_short_in_front_of_the_question(fake, start_pool):
+    """The question ran with somebody else's settings: it is asked anew on a connection that has the client's."""
+    refuses, said = [], []
+
+    def script(conn):
+        conn.greet()
+        for kind, body in conn.messages():
+            if kind == "Q":
+                said.append((conn.number, body[:-1].decode()))
+            if kind == "Q" and b"work_mem" in body and refuses and refuses.pop():
+                conn.send(fakes.error("57014", "canceling statement due to user request"), fakes.ready())
+            elif kind == "E":
+                conn.send(fakes.data_row("t"), fakes.complete("SELECT 1"))
+            else:
+                conn.send(conn.answer(kind, body))
+
+    pool = start_pool(fake(script).address, num_init_children=1, pool_mode="transaction", health_check_period=0,
+                      max_backend_connections=1)
+    c, target = login(pool, user="fake"), login(pool, user="fake")
+    c.simple("set work_mem = '6MB'")
+    target.simple("select 1")
+    first = said[-1][0]
+    refuses.append(True)
+    assert call(c, "terminate", "simple", target.pid) == [b"t"]
+    assert not refuses and target.read_eof()
+    asked = [sql for number, sql in said if number != first and "work_mem" in sql]
+    assert asked and "RESET" not in asked[-1], said
+    assert said[-1][0] != first, "the connection with the wrong settings is nobody's"
+    c.bye()
 
 
 @pytest.mark.parametrize("how", YES)
