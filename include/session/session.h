@@ -116,7 +116,9 @@ struct sessions {
     struct list clients;
     uint32_t nclients;
     uint64_t served;
-    uint64_t own_bytes; /* sent to clients by ourselves */
+    uint64_t own_bytes;      /* sent to clients by ourselves */
+    uint64_t wrong_edges;    /* phases of sessions that followed another as they may not: bugs */
+    uint16_t wrong_told[16]; /* ... which of them the log has, a bit each */
     struct task publish;
     struct task suspect;   /* tells the monitor of the nodes in: */
     uint64_t suspected[2]; /* bit per node that has ended free links in this turn of the loop */

@@ -499,6 +499,9 @@ void workers_end(void)
     for (i = 0; i < workers.n; i++) {
         w = workers.w[i];
         sessions_stop(&w->ss, SESSION_STOP_FAST);
+        if (w->ss.wrong_edges > 0)
+            sim_fail("phases of sessions followed others as they may not: %llu times",
+                (unsigned long long)w->ss.wrong_edges);
         sessions_fini(&w->ss);
         stream_later_fini(&w->loop);
         io_close(&w->mail_io, on_closed);

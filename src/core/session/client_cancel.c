@@ -19,6 +19,7 @@
 
 #include "client_orders_int.h"
 #include "share_int.h"
+#include "share_phase_int.h"
 
 /* A request that looks for its client again. */
 struct cancel_search {
@@ -112,7 +113,7 @@ static bool cancel_wait(struct client *c)
         return false;
     if (s->phase == SHARE_WAITING || s->phase == SHARE_OPENING) {
         share_drop_loan(c, true);
-        s->phase = SHARE_DETACHED;
+        share_goto(c, SHARE_DETACHED);
         share_cancel_parked(c);
         return true;
     }

@@ -16,6 +16,7 @@
 #include "client_travel_int.h"
 #include "share_again_int.h"
 #include "share_int.h"
+#include "share_phase_int.h"
 
 HOT void share_turn_begin(struct client *c)
 {
@@ -223,7 +224,7 @@ HOT void share_adopt(struct client *c, struct link *link)
     c->link = link;
     c->target = link;
     c->epoch = link->epoch;
-    s->phase = SHARE_ATTACHED;
+    share_goto(c, SHARE_ATTACHED);
     s->loan = (struct share_loan){.is_fresh = true};
     s->turn->homeless_until_us = 0;
     s->last_link = link->id;
@@ -280,7 +281,7 @@ HOT enum feed_step share_attach(struct client *c, int node)
     }
     if (w == NULL)
         w = wait_new(c, node);
-    s->phase = SHARE_DETACHED;
+    share_goto(c, SHARE_DETACHED);
     switch (pool_acquire(&w->req)) {
     case ACQUIRE_GRANTED:
         link = w->req.link;
@@ -292,7 +293,7 @@ HOT enum feed_step share_attach(struct client *c, int node)
         share_leave_queue(c);
         c->link = link;
         c->epoch = link->epoch;
-        s->phase = SHARE_OPENING;
+        share_goto(c, SHARE_OPENING);
         if (node != c->pool->cluster_node)
             share_start_opening(c);
         client_stats_on_wait_begin(c);
@@ -301,7 +302,7 @@ HOT enum feed_step share_attach(struct client *c, int node)
     case ACQUIRE_WAITING:
         break;
     }
-    s->phase = SHARE_WAITING;
+    share_goto(c, SHARE_WAITING);
     share_start_queueing(c);
     client_stats_on_wait_begin(c);
     client_row_state(c, CLIENT_STATE_WAITING, (enum wait_reason)w->req.reason);
@@ -364,7 +365,7 @@ HOT void share_forget_loan(struct client *c)
         c->link->ready_as = 0;
     c->link = NULL;
     c->target = NULL;
-    s->phase = SHARE_DETACHED;
+    share_goto(c, SHARE_DETACHED);
     if (s->tx != SHARE_TX_VIRTUAL)
         buf_empty(&s->turn->begin);
     s->turn->nwatched = 0;
@@ -506,7 +507,7 @@ bool share_repair(struct client *c)
     buf_free(&sql);
     if (run.out.len == 0)
         return false;
-    s->phase = SHARE_REPAIRING;
+    share_goto(c, SHARE_REPAIRING);
     feed_flush(c, &run);
     return true;
 }

@@ -15,6 +15,7 @@
 #include "wire/writer.h"
 
 #include "share_int.h"
+#include "share_phase_int.h"
 
 /* So long a transaction waits for a link to be opened that asks for it. */
 #define ASK_OPENS_US 500000
@@ -49,7 +50,7 @@ static enum feed_step ask(struct client *c, const struct route_decision *d)
             return step;
         }
     }
-    s->phase = SHARE_ASKING;
+    share_goto(c, SHARE_ASKING);
     balance_ask(c, c->link, d);
     return FEED_PARK;
 }
@@ -142,7 +143,7 @@ WARM static enum feed_step see_enough(struct client *c, const struct route_decis
     step = share_attach(c, is_due ? primary : d->node);
     if (step != FEED_PASS)
         return step;
-    c->share->phase = SHARE_ASKING;
+    share_goto(c, SHARE_ASKING);
     if (is_due)
         balance_ask_lsn(c);
     else

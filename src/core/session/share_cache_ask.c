@@ -5,6 +5,7 @@
 #include "config.h"
 
 #include "share_cache_int.h"
+#include "share_phase_int.h"
 
 /* Questions for one exchange; it may change faster than it can be asked. */
 #define ASK_MAX 8
@@ -164,7 +165,7 @@ enum feed_step share_cache_ask(struct client *c)
     if (s->phase == SHARE_ATTACHED) {
         sc = share_cache_of(c);
         keep_question(c, sc);
-        s->phase = SHARE_ASKING;
+        share_goto(c, SHARE_ASKING);
         send_question(c, sc);
         return FEED_PARK;
     }
@@ -186,7 +187,7 @@ enum feed_step share_cache_ask(struct client *c)
         sc->asking = ASKS_OWED;
         return step;
     }
-    s->phase = SHARE_ASKING;
+    share_goto(c, SHARE_ASKING);
     send_question(c, sc);
     return FEED_PARK;
 }
@@ -212,7 +213,7 @@ bool share_cache_asks_after(struct client *c)
         c->link->pool->cluster_node != c->pool->cluster_node)
         return false;
     s->loan.detach_due = false;
-    s->phase = SHARE_ASKING;
+    share_goto(c, SHARE_ASKING);
     send_question(c, sc);
     return true;
 }

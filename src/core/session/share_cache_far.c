@@ -15,6 +15,7 @@
 #include "config/conf.h"
 
 #include "share_cache_int.h"
+#include "share_phase_int.h"
 
 #define TICK_MS 1000
 
@@ -84,7 +85,7 @@ static bool ask(struct client *c, const struct cache_key *key, const struct qcac
     buf_put(&sc->far->key, key->bytes.p, key->bytes.n);
     sc->far->call = cache_far_get(w->far, key, &deps, on_got, c);
     list_push_back(&w->asked, &c->share->turn->homeless_node);
-    c->share->phase = SHARE_WAITING;
+    share_goto(c, SHARE_WAITING);
     c->was_told_to_wait = true; /* nothing is said of connections, which it does not wait for */
     client_row_state(c, CLIENT_STATE_WAITING, WAIT_REASON_RESULT);
     client_stats_on_wait_begin(c);

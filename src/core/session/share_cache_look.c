@@ -17,6 +17,7 @@
 #include "share_cache_int.h"
 #include "share_columns_int.h"
 #include "share_names_int.h"
+#include "share_phase_int.h"
 
 /* Of which kind a key is. */
 #define KEY_QUERY     'Q'
@@ -267,7 +268,7 @@ static enum feed_step miss(struct client *c, const struct qcache_judgement *j,
     }
     share_stop_asking(c); /* it may have stood in a queue */
     share_cache_line_up(c, share_cache_of(c), key.hash, took_us);
-    c->share->phase = SHARE_WAITING;
+    share_goto(c, SHARE_WAITING);
     c->was_told_to_wait = true; /* nothing is said of connections, which it does not wait for */
     client_row_state(c, CLIENT_STATE_WAITING, WAIT_REASON_RESULT);
     client_stats_on_wait_begin(c);

@@ -18,6 +18,7 @@
 #include "wire/writer.h"
 
 #include "share_names_int.h"
+#include "share_phase_int.h"
 
 static const char stale_text[] = "cached plan must not change result type";
 
@@ -254,7 +255,7 @@ bool share_columns_ask(struct client *c, struct feed_run *run, struct share_name
     link_expect(c->link, OP_SYNC | OP_SWALLOW);
     feed_put(run, out.data, out.len);
     buf_free(&out);
-    c->share->phase = SHARE_LOOKING;
+    share_goto(c, SHARE_LOOKING);
     client_row_state(c, CLIENT_STATE_WAITING, WAIT_REASON_REPLAY);
     return true;
 }
@@ -304,7 +305,7 @@ void share_columns_asked(struct client *c)
     c->share->loan.has_closed = false;         /* that is done */
     t->look.at = NULL;
     t->nwatched = 0;
-    c->share->phase = SHARE_ATTACHED;
+    share_goto(c, SHARE_ATTACHED);
     if (t->look.failed && t->refusal != NULL)
         tell_failure(c);
     else

@@ -10,6 +10,7 @@
 #include "config/conf.h"
 
 #include "share_int.h"
+#include "share_phase_int.h"
 
 /* The rules that keep all reads at home once the transaction has written. What it may have locked
  * a standby waits for, too, until it ends. */
@@ -80,7 +81,7 @@ void share_home_set_aside(struct client *c)
     link_pause(c->link);
     c->link = NULL;
     c->target = NULL;
-    s->phase = SHARE_DETACHED;
+    share_goto(c, SHARE_DETACHED);
 }
 
 void share_home_return(struct client *c)
@@ -98,7 +99,7 @@ void share_home_return(struct client *c)
     c->link = home;
     c->target = home;
     c->epoch = home->epoch;
-    s->phase = SHARE_ATTACHED;
+    share_goto(c, SHARE_ATTACHED);
     varset_assign(&s->vars.link, home->vars);
     client_row_link(c);
     link_resume(home);

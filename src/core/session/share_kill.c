@@ -16,6 +16,7 @@
 
 #include "share_int.h"
 #include "share_kill_int.h"
+#include "share_phase_int.h"
 
 enum kill_state {
     KILL_OWED, /* there is no link yet, or its settings come first */
@@ -61,7 +62,7 @@ static void ask(struct client *c)
         link_expect(c->link, OP_SYNC | OP_SWALLOW);
     }
     q->state = KILL_ASKED;
-    c->share->phase = SHARE_JUDGING;
+    share_goto(c, SHARE_JUDGING);
     (void)link_send(c->link, out.data, out.len);
     buf_free(&out);
 }
@@ -168,7 +169,7 @@ void share_kill_asked(struct client *c)
     else if (failed)
         link_forget_failure(c->link);
     q->state = KILL_GRANTED;
-    s->phase = SHARE_ATTACHED;
+    share_goto(c, SHARE_ATTACHED);
     if (!q->is_own) {
         s->turn->is_asker = false;
         s->loan.is_fresh = true;

@@ -16,6 +16,7 @@
 #include "client_ddl_int.h"
 #include "share_int.h"
 #include "share_kill_int.h"
+#include "share_phase_int.h"
 
 static void on_auth(void *owner, struct link *link, const char *msg, size_t n)
 {
@@ -157,14 +158,14 @@ static void on_synced(struct client *c)
     if (!link_own_failed(link) && share_kill_ask_owed(c))
         return;
     if (!link_own_failed(link) && s->turn->is_asker) {
-        s->phase =
-            SHARE_ASKING; /* the client's statement has no node yet: it is not for this one */
+        /* The client's statement has no node yet: it is not for this one. */
+        share_goto(c, SHARE_ASKING);
         if (!share_cache_ask_owed(c))
             balance_ask_missed(c);
         return;
     }
     if (!link_own_failed(link)) {
-        s->phase = SHARE_ATTACHED;
+        share_goto(c, SHARE_ATTACHED);
         client_unpark(c);
         return;
     }
@@ -193,7 +194,7 @@ static void on_asked(struct client *c)
     if (share_cache_is_asking(c)) {
         share_cache_asked(c);
         if (share_cache_asked_own(c)) {
-            s->phase = SHARE_ATTACHED;
+            share_goto(c, SHARE_ATTACHED);
             go_on(c);
             return;
         }
@@ -206,7 +207,7 @@ static void on_asked(struct client *c)
         if (c->balance->asking != ASKING_NONE)
             return;
     }
-    s->phase = SHARE_ATTACHED;
+    share_goto(c, SHARE_ATTACHED);
     s->loan.is_fresh = true;
     was_aside = s->turn->home != NULL;
     share_detach(c);
@@ -274,7 +275,7 @@ static bool asks_missed(struct client *c)
     if (c->balance->asking == ASKING_NONE)
         return false;
     s->loan.detach_due = false;
-    s->phase = SHARE_ASKING;
+    share_goto(c, SHARE_ASKING);
     return true;
 }
 
@@ -314,7 +315,7 @@ static void end_transaction(struct client *c)
     }
     share_put_own_query(c, &run, slice_of_str("ROLLBACK"));
     share_roll_back(c);
-    s->phase = SHARE_REPAIRING;
+    share_goto(c, SHARE_REPAIRING);
     c->link->tells = LINK_TELLS_NOTHING; /* what it undoes is told with the end */
     feed_flush(c, &run);
 }
@@ -330,7 +331,7 @@ static void on_repaired(struct client *c)
     }
     if (share_repair_again(c))
         return;
-    s->phase = SHARE_ATTACHED;
+    share_goto(c, SHARE_ATTACHED);
     finish(c);
 }
 

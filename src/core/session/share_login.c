@@ -17,6 +17,7 @@
 #include "wire/writer.h"
 
 #include "greeting_int.h"
+#include "share_phase_int.h"
 #include "share_vars_int.h"
 
 static const struct paramset no_params;
@@ -101,7 +102,7 @@ bool share_login_granted(struct client *c)
     struct buf sql = {0};
 
     link->ops = &share_link_ops;
-    s->phase = SHARE_SYNCING;
+    share_goto(c, SHARE_SYNCING);
     if (link->vars == s->base)
         return true;
     share_put_encoding(c, &run, link->vars, s->base);
@@ -236,11 +237,11 @@ void share_login_done(struct client *c)
 
     if (c->link == NULL) {
         s->defaults_seen = share_greeting_serial(c);
-        s->phase = SHARE_DETACHED;
+        share_goto(c, SHARE_DETACHED);
         share_turn_end(c);
         return;
     }
-    s->phase = SHARE_ATTACHED;
+    share_goto(c, SHARE_ATTACHED);
     s->last_link = c->link->id;
     share_kept_note(c, c->link);
     s->kept_uses = 0;

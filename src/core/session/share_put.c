@@ -9,6 +9,7 @@
 
 #include "share_int.h"
 #include "share_names_int.h"
+#include "share_phase_int.h"
 
 WARM void share_put_query(struct client *c, struct feed_run *run, struct slice sql, unsigned sink)
 {
@@ -74,7 +75,7 @@ HOT enum feed_step share_put_settings(struct client *c, struct feed_run *run)
     buf_free(&sql);
     if (safe)
         return FEED_PASS;
-    s->phase = SHARE_SYNCING;
+    share_goto(c, SHARE_SYNCING);
     client_row_state(c, CLIENT_STATE_WAITING, WAIT_REASON_REPLAY);
     return FEED_PARK;
 }

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 
 #include "share_int.h"
+#include "share_phase_int.h"
 
 #define LOOK_MS 50
 /* A standby that takes longer to let us in is not waited for. */
@@ -35,7 +36,7 @@ void share_stop_asking(struct client *c)
         return;
     share_leave_queue(c);
     share_stop_waiting(c);
-    c->share->phase = SHARE_DETACHED;
+    share_goto(c, SHARE_DETACHED);
     client_stats_on_wait_end(c);
 }
 
@@ -49,7 +50,7 @@ void share_stop_waiting(struct client *c)
     s->turn->refused_us = 0;
     client_stats_on_wait_end(c);
     if (s->phase == SHARE_WAITING)
-        s->phase = SHARE_DETACHED;
+        share_goto(c, SHARE_DETACHED);
 }
 
 void share_start_queueing(struct client *c)

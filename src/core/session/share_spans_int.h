@@ -11,16 +11,18 @@
 struct share_name;
 struct varset;
 
+/* share_phase.c says which may follow which. */
 enum share_phase {
     SHARE_DETACHED,
-    SHARE_WAITING,  /* in the queue for a link: the client is parked */
-    SHARE_OPENING,  /* a link logs in for it: parked */
-    SHARE_SYNCING,  /* settings that may be refused are under way: parked */
-    SHARE_ASKING,   /* a question about the catalogue is: parked */
-    SHARE_LOOKING,  /* a Describe of ours is: parked */
-    SHARE_JUDGING,  /* a question whether the session may do what it wants is: parked */
-    SHARE_ATTACHED, /* the link is the client's */
-    SHARE_REPAIRING /* after the transaction: a RESET is put right, or pins are looked at */
+    SHARE_WAITING,   /* in the queue for a link: the client is parked */
+    SHARE_OPENING,   /* a link logs in for it: parked */
+    SHARE_SYNCING,   /* settings that may be refused are under way: parked */
+    SHARE_ASKING,    /* a question about the catalogue is: parked */
+    SHARE_LOOKING,   /* a Describe of ours is: parked */
+    SHARE_JUDGING,   /* a question whether the session may do what it wants is: parked */
+    SHARE_ATTACHED,  /* the link is the client's */
+    SHARE_REPAIRING, /* after the transaction: a RESET is put right, or pins are looked at */
+    SHARE_NPHASES
 };
 
 /* What the statements of the present exchange do to the session. It ends when the link is quiet

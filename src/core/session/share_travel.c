@@ -8,6 +8,7 @@
 
 #include "client_travel_int.h"
 #include "share_names_int.h"
+#include "share_phase_int.h"
 
 /* Above this the names of a client are not looked at: they would not fit into a message. */
 #define TRAVEL_NAMES_BYTES 49152
@@ -221,7 +222,7 @@ bool share_unpack(struct client *c, struct travel_bag *bag)
         return false;
     s = c->share = mem_alloc_zero(sizeof *s);
     c->kind = &c->ss->kinds->sharing;
-    s->phase = SHARE_DETACHED;
+    share_goto(c, SHARE_DETACHED);
     s->mode = m.mode;
     s->version = m.version;
     s->avoid_node = m.avoid_node;

@@ -6,6 +6,7 @@
 #include "config/conf.h"
 
 #include "share_int.h"
+#include "share_phase_int.h"
 
 #define LOOK_MS 50
 
@@ -140,7 +141,7 @@ enum feed_step share_wait_for_primary(struct client *c)
         return FEED_PARK;
     if (s->turn->homeless_until_us == 0)
         s->turn->homeless_until_us = loop_now_us(ss->loop) + ss->conf->failover_wait_ms * 1000;
-    s->phase = SHARE_WAITING;
+    share_goto(c, SHARE_WAITING);
     list_push_back(&ss->homeless, &s->turn->homeless_node);
     client_row_state(c, CLIENT_STATE_WAITING, WAIT_REASON_NO_PRIMARY);
     client_stats_on_wait_begin(c);

@@ -11,7 +11,7 @@ from pgt.wire import SSL_CODE, Address, request_code
 
 # What no log of ours may ever hold.
 ALARMS = re.compile(r"AddressSanitizer|LeakSanitizer|runtime error:|assertion .*failed|ASSERT|"
-                    r"terminated by signal (?:6|11)|segmentation fault", re.I)
+                    r"terminated by signal (?:6|11)|segmentation fault|internal error: a session went", re.I)
 
 
 def pgpool_bin() -> str | None:
