@@ -75,5 +75,8 @@ bool varset_diff_encoding(const struct varset *from, const struct varset *to, st
 struct varset *varset_of_bytes(struct varset_store *store, const char *data, uint32_t len);
 /* Quotes a value as SET wants it; false when its meaning would depend on settings (backslash). */
 bool varset_quote(struct buf *out, struct slice value);
+/* Any value as a string of SQL, whatever settings say of backslashes. Where it has one, its bytes
+ * are those that the server gets, as of a start-up packet, whatever the client's encoding. */
+void varset_quote_any(struct buf *out, struct slice value);
 
 #endif

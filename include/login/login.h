@@ -31,8 +31,9 @@ struct login_proof {
 
 /* Of a client that asks for the virtual database. */
 struct login_console {
-    bool is_pcp;       /* judged by pcp.conf */
-    bool pcp_is_scram; /* which has a verifier, not the md5 of a password */
+    bool is_pcp;             /* judged by pcp.conf */
+    bool pcp_is_scram;       /* which has a verifier, not the md5 of a password */
+    uint32_t pcp_iterations; /* of its verifiers; 0: it has none */
 };
 
 /* What a login says to its session. Behind a call that "may end it" the login may be freed. */

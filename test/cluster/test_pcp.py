@@ -582,6 +582,21 @@ def offer(side: Side, user: bytes) -> bytes:
         return body[4:]
 
 
+def test_salts_are_not_without_end(pool):
+    """Who asks for one again and again, and does not log in, is sent away; a tool asks once or twice."""
+    users(pool.pcp, op=md5(b"secret").decode())
+    with Raw(pool.pcp) as raw:
+        for _ in range(7):
+            raw.ask()
+        assert raw.login()[0] == b"r"
+    with Raw(pool.pcp) as raw:
+        for _ in range(8):
+            raw.ask()
+        raw.send(b"M")
+        kind, body = raw.recv()
+        assert kind == b"E" and b"SFATAL\0" in body and raw.ends()
+
+
 def test_scram_offers_tell_nothing(pool, start_pool):
     """Who is in the file cannot be found out: names that are not look like those that are."""
     plus = b"SCRAM-SHA-256\0\0"

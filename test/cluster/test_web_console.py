@@ -92,6 +92,17 @@ def test_refused_logins(pg, start_pool):
     assert statuses[-1] == 429 and status(right, **FORM) == 429
 
 
+def test_nobody_pushes_out_the_sessions_of_others(pg, start_pool):
+    """Who logs in again and again loses sessions of his own."""
+    pool = console_pool(start_pool, pg.address)
+    login = Login(pool)
+    lookers = [Login(pool, "looker", "glasses") for _ in range(70)]
+    assert login.get("session").json()["user"] == "op"
+    assert login.do("reload").status == 200
+    assert [one.get("session").json()["user"] for one in lookers[-8:]] == ["looker"] * 8
+    assert lookers[0].get("session").json()["user"] == ""
+
+
 def test_orders_need_all_of_it(pg, start_pool):
     """A cookie alone is not enough, nor is a viewer."""
     pool = console_pool(start_pool, pg.address)

@@ -112,6 +112,31 @@ def test_other_cluster(pg, other_pg, start, mode):
     admin.bye()
 
 
+def test_rights_end_at_the_server(pg, other_pg, start):
+    """A superuser of another server gives no orders here, and the same name there is somebody else."""
+    pool, _ = start(shop_at(other_pg))
+    near, far = login(pool), login(pool, database="shop")
+    assert near.value("select 'of mine'") == "of mine"
+    boss = login(pool, user="postgres", database="shop")
+    assert boss.value("show is_superuser") == "on"
+    for what in ("pause", "resume", "reconnect", "kill client 1", "reset statements"):
+        refused = [m for m in boss.simple(f"pgpool {what}") if m.type == "E"]
+        assert [m.sqlstate for m in refused] == ["42501"], what
+
+    def seen(w) -> set[str]:
+        return {r["statement"] for r in report(w, "pool_clients") if (r["user"], r["database"]) == ("trust_user", "postgres")}
+
+    with login(pool) as other:
+        assert "select 'of mine'" in seen(other)
+    for w in (far, boss):
+        assert seen(w) and not any("mine" in s for s in seen(w))
+    with login(pool, user="postgres") as ours:
+        assert "select 'of mine'" in seen(ours)
+        assert not [m for m in ours.simple("pgpool reset statements") if m.type == "E"]
+    for w in (near, far, boss):
+        w.bye()
+
+
 def test_clients_are_counted_by_their_own_name(other_pg, start):
     """`user` makes one of all at the server; max_user_client_connections is still about who they are here."""
     pool, _ = start(f"[database shop]\nhost = 127.0.0.1\nport = {other_pg.port}\ndbname = postgres\nuser = other_user\n"

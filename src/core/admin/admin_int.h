@@ -150,7 +150,8 @@ double admin_weight_share(const struct admin_sources *src, int id);
 /* What is known about node `id`. */
 void admin_node_get(const struct admin_sources *src, int id, struct admin_node *out);
 const char *admin_node_status_text(enum admin_node_status status);
-/* True when the statement of a client called `user` may be shown to who asks. */
-bool admin_sees_statement(const struct admin_sources *src, struct slice user);
+/* True when the statement of a client called `user` in `database` may be shown to who asks. */
+bool admin_sees_statement(
+    const struct admin_sources *src, struct slice user, struct slice database);
 
 #endif

@@ -12,6 +12,7 @@
 
 #include "admin_int.h"
 #include "config/conf.h"
+#include "config/pools_conf.h"
 #include "ipc/proc.h"
 #include "ipc/rows.h"
 
@@ -55,9 +56,16 @@ struct slice admin_field_text(const char *p, size_t size)
     return slice_of(p, strnlen(p, size));
 }
 
-bool admin_sees_statement(const struct admin_sources *src, struct slice user)
+/* The same name is somebody else on another server. */
+bool admin_sees_statement(const struct admin_sources *src, struct slice user, struct slice database)
 {
-    return src->is_operator || (user.n > 0 && slice_eq(src->user, user));
+    const struct conf *conf = conf_of(src->gen);
+
+    if (src->is_operator || user.n == 0 || !slice_eq(src->user, user))
+        return src->is_operator;
+    return slice_eq(src->database, database) ||
+           pools_conf_find(conf, src->database, user)->target ==
+               pools_conf_find(conf, database, user)->target;
 }
 
 void admin_put_statement(
@@ -65,7 +73,8 @@ void admin_put_statement(
 {
     struct slice text = admin_field_text(words->statement, sizeof words->statement);
 
-    if (text.n > 0 && !admin_sees_statement(src, row_user(&words->names)))
+    if (text.n > 0 &&
+        !admin_sees_statement(src, row_user(&words->names), row_database(&words->names)))
         admin_put_static(out, ADMIN_HIDDEN_STATEMENT);
     else
         admin_put(out, text);

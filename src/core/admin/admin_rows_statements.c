@@ -95,7 +95,7 @@ static void put_statement(
     admin_put_uint(out, sum->hits);
     if (is_other)
         admin_put_static(out, "<all others>");
-    else if (admin_sees_statement(src, slice_of("", 0)))
+    else if (admin_sees_statement(src, slice_of("", 0), slice_of("", 0)))
         admin_put_str(out, sum->text);
     else
         admin_put_static(out, ADMIN_HIDDEN_STATEMENT);

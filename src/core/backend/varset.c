@@ -353,3 +353,24 @@ bool varset_quote(struct buf *out, struct slice value)
     buf_put_byte(out, '\'');
     return true;
 }
+
+/* In some encodings of clients a backslash is the second half of a character, and one that was
+ * doubled would then stand alone: beside one only ASCII is written. */
+void varset_quote_any(struct buf *out, struct slice value)
+{
+    size_t i;
+
+    if (varset_quote(out, value))
+        return;
+    buf_put(out, "E'", 2);
+    for (i = 0; i < value.n; i++) {
+        if ((value.p[i] & 0x80) != 0) {
+            buf_printf(out, "\\x%02x", (unsigned char)value.p[i]);
+            continue;
+        }
+        if (value.p[i] == '\'' || value.p[i] == '\\')
+            buf_put_byte(out, value.p[i]);
+        buf_put_byte(out, value.p[i]);
+    }
+    buf_put_byte(out, '\'');
+}

@@ -97,6 +97,14 @@ void client_auth_ask_early(struct client_auth *a)
     stream_pause(a->who.stream);
 }
 
+/* What a stand-in costs, and looks like: in the virtual database as pcp.conf's users. */
+static uint32_t usual_iterations(const struct client_auth *a)
+{
+    if (a->who.console != NULL && a->who.console->pcp_iterations != 0)
+        return a->who.console->pcp_iterations;
+    return auth_guard_usual_cost(a->sa->guard);
+}
+
 static void ask_scram(struct client_auth *a)
 {
     struct scram_verifier v;
@@ -104,7 +112,7 @@ static void ask_scram(struct client_auth *a)
     struct scram_server_conf conf = {.verifier = &v};
     struct slice secret = auth_guard_secret(a->sa->guard);
     struct slice user = client_auth_user(a);
-    uint32_t iterations = auth_guard_usual_cost(a->sa->guard);
+    uint32_t iterations = usual_iterations(a);
     struct buf list = {0};
     struct err err = {0};
     int rc;
@@ -403,8 +411,10 @@ static void answer_never(struct client_auth *a)
     struct err err = {0};
 
     cred_free(&a->stored);
-    if (scram_verifier_mock(auth_guard_secret(a->sa->guard), client_auth_user(a),
-            auth_guard_usual_cost(a->sa->guard), false, &a->stored.verifier, &err) == 0)
+    if (a->who.console != NULL && a->who.console->is_pcp && !a->who.console->pcp_is_scram)
+        cred_from_stored(slice_of_str("md500000000000000000000000000000000"), &a->stored);
+    else if (scram_verifier_mock(auth_guard_secret(a->sa->guard), client_auth_user(a),
+                 usual_iterations(a), false, &a->stored.verifier, &err) == 0)
         a->stored.kind = CRED_SCRAM;
     judge_start(a, JUDGE_STORED); /* client_auth_pass would deny all the same */
 }

@@ -8,7 +8,9 @@
 
 #include <string.h>
 
+#include "auth/auth_guard.h"
 #include "auth/pcp_conf.h"
+#include "auth/scram.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "config/conf.h"
@@ -31,26 +33,56 @@ static void take_md5(struct client_auth *a, struct slice hex)
     mem_wipe(text, sizeof text);
 }
 
-/* Who is not there looks like the first who is. */
+/* Who is not there looks like a line of the file, always the same: as often of either kind as the
+ * lines are. */
+static bool stand_in_is_scram(const struct client_auth *a, unsigned nmd5, unsigned nscram)
+{
+    uint8_t sum[CRYPTO_SHA256_BYTES];
+    struct buf text = {0};
+    struct err err = {0};
+    uint32_t pick = 0;
+
+    if (nmd5 == 0 || nscram == 0)
+        return nmd5 == 0;
+    buf_put(&text, "console ", 8); /* not the salt's */
+    buf_put(&text, client_auth_user(a).p, client_auth_user(a).n);
+    if (crypto_hmac_sha256(auth_guard_secret(a->sa->guard), buf_slice(&text), sum, &err) == 0)
+        memcpy(&pick, sum, sizeof pick);
+    buf_free(&text);
+    return pick % (nmd5 + nscram) < nscram;
+}
+
+static void take_line(struct client_auth *a, const struct pcp_line *line)
+{
+    a->who.console->pcp_is_scram = line->is_scram;
+    if (line->is_scram)
+        cred_from_stored(line->value, &a->stored);
+    else
+        take_md5(a, line->value);
+}
+
+/* The whole file is read, for whomever. */
 static void look_in_pcp(struct client_auth *a, struct slice text)
 {
+    struct scram_verifier v;
     struct pcp_line line;
-    bool is_first = true;
+    unsigned nmd5 = 0;
+    unsigned nscram = 0;
+    bool is_known = false;
 
-    a->who.console->pcp_is_scram = true;
     while (pcp_conf_next(&text, &line)) {
-        if (is_first)
-            a->who.console->pcp_is_scram = line.is_scram;
-        is_first = false;
-        if (!slice_eq(line.user, client_auth_user(a)))
+        nmd5 += !line.is_scram;
+        nscram += line.is_scram;
+        if (line.is_scram && scram_verifier_parse(line.value, &v) == 0)
+            a->who.console->pcp_iterations = v.iterations;
+        if (is_known || !slice_eq(line.user, client_auth_user(a)))
             continue;
-        a->who.console->pcp_is_scram = line.is_scram;
-        if (line.is_scram)
-            cred_from_stored(line.value, &a->stored);
-        else
-            take_md5(a, line.value);
-        return;
+        is_known = true;
+        take_line(a, &line);
     }
+    mem_wipe(&v, sizeof v);
+    if (!is_known)
+        a->who.console->pcp_is_scram = stand_in_is_scram(a, nmd5, nscram);
 }
 
 static void find_in_pcp(struct client_auth *a)

@@ -99,7 +99,8 @@ static void local_sources(struct client *c, struct admin_sources *src)
     src->now_us = backend_wall_us(&ss->be);
     src->user = pool_user(c->pool);
     src->database = pool_database(c->pool);
-    src->is_operator = c->pool->is_superuser;
+    /* A superuser of another server is nobody here. */
+    src->is_operator = c->pool->is_superuser && client_orders_place(c) == ORDERS_OUR_SERVERS;
     src->balance_node = c->pool->cluster_node;
     sessions_fill_node_source(ss, src);
     src->explain = balance_explain;

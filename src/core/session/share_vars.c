@@ -243,22 +243,6 @@ WARM bool share_text_is_doubtful(const struct client *c, struct slice text)
            has_high_byte(text);
 }
 
-/* A string as SQL, whatever standard_conforming_strings says. */
-static void put_literal(struct buf *out, struct slice value)
-{
-    size_t i;
-
-    if (varset_quote(out, value))
-        return;
-    buf_put(out, "E'", 2);
-    for (i = 0; i < value.n; i++) {
-        if (value.p[i] == '\'' || value.p[i] == '\\')
-            buf_put_byte(out, value.p[i]);
-        buf_put_byte(out, value.p[i]);
-    }
-    buf_put_byte(out, '\'');
-}
-
 /* A server judges a session_authorization of the start-up packet, and then goes on as the user that
  * logged in: no SET does that. */
 static bool startup_put(struct varset **out, struct slice name, struct slice value)
@@ -274,7 +258,7 @@ static bool startup_put(struct varset **out, struct slice name, struct slice val
          !slice_eq_str(buf_slice(&folded), "session_authorization");
     if (ok) {
         buf_printf(&sql, "SELECT pg_catalog.set_config('%.*s',", (int)folded.len, folded.data);
-        put_literal(&sql, value);
+        varset_quote_any(&sql, value);
         buf_printf(&sql, ",false)");
         ok = varset_put(out, buf_slice(&folded), buf_slice(&sql)) == 0;
     }

@@ -74,7 +74,8 @@ struct pcp_conn {
     enum pcp_state state;
     bool has_begun; /* its first bytes have come */
     bool has_salt;
-    bool has_scram; /* `scram` is at work */
+    unsigned nsalts; /* that it was given, before its login */
+    bool has_scram;  /* `scram` is at work */
     bool is_logged_in;
     bool tells_debug; /* asked for notices about what is done */
     bool is_ours;     /* a tool of ours: those say who they are before they are asked */

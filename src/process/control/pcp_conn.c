@@ -21,6 +21,7 @@
 #define MAX_COMMAND_BYTES  8192
 #define FIRST_LIMIT_MS     5000 /* until the first bytes are there: tools speak first */
 #define LOGIN_LIMIT_MS     60000
+#define MAX_SALTS          8
 #define IDLE_LIMIT_MS      (15 * 60 * 1000)
 #define DENIED_DELAY_MS    1000 /* or auth_failure_delay, when that is longer */
 
@@ -69,6 +70,10 @@ static void send_salt(struct pcp_conn *c, struct slice body)
     struct err err = {0};
     size_t mark;
 
+    if (++c->nsalts > MAX_SALTS) {
+        refuse_packet(c, "It asked for a salt again and again, and did not log in.");
+        return;
+    }
     if (crypto_random(c->salt, sizeof c->salt, &err) == -1) {
         pcp_conn_refuse(c, &err, true);
         return;

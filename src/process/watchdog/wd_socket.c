@@ -92,7 +92,7 @@ static void answer(struct ipc_conn *c, char type, struct slice json)
     char kind = WD_IPC_BAD;
 
     if (!knows_key(c->ipc, json)) {
-        log_at_detail(LVL_WARNING, NULL,
+        log_caused_detail(LVL_WARNING, NULL,
             "wd_cli needs the wd_authkey of this pgpool: pgpool.conf that it is given by -f.",
             "watchdog: a command over the socket without the right key is refused");
         buf_printf(&body, "{\"Error\":\"authentication failed: wrong or no IPCAuthKey\"}");

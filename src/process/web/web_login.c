@@ -24,6 +24,7 @@
 #include "web_login.h"
 
 #define SESSIONS_MAX     64
+#define SESSIONS_OF_ONE  8
 #define IDLE_LIMIT_US    (INT64_C(1800) * 1000000)
 #define LIFE_LIMIT_US    (INT64_C(12) * 3600 * 1000000)
 #define TOKEN_BYTES      24
@@ -51,13 +52,19 @@ struct failures {
 };
 
 struct web_login {
+    uint64_t seed; /* nobody can choose addresses that meet in one place */
     struct session session[SESSIONS_MAX];
     struct failures failures[FAILURE_PLACES];
 };
 
 struct web_login *web_login_new(void)
 {
-    return mem_alloc_secret(sizeof(struct web_login));
+    struct web_login *l = mem_alloc_secret(sizeof *l);
+    struct err err = {0};
+
+    if (crypto_random(&l->seed, sizeof l->seed, &err) == -1)
+        log_err(LVL_WARNING, &err);
+    return l;
 }
 
 void web_login_free(struct web_login **lp)
@@ -82,10 +89,11 @@ static struct hba_addr address_of(const struct web_request *r)
     return hba_addr_of(r->from);
 }
 
+/* An IPv6 network of 64 bits counts as one address: it belongs to one customer. */
 static struct failures *failures_of(const struct web_request *r)
 {
     struct hba_addr addr = address_of(r);
-    uint64_t key = hash_bytes(&addr, sizeof addr, 1) | 1;
+    uint64_t key = hash_bytes(addr.bytes, addr.n == 16 ? 8 : addr.n, r->web->login->seed) | 1;
     struct failures *f = &r->web->login->failures[key % FAILURE_PLACES];
 
     if (f->address != key || now_us(r) - f->since_us > WINDOW_US) {
@@ -357,21 +365,34 @@ static struct session *session_of(const struct web_request *r)
     return NULL;
 }
 
-/* A place for a new one: of one that is over, or the one that was used least lately. */
-static struct session *free_place(const struct web_request *r)
+/* A place for a new one: of one that is over, or the one that was used least lately. Who has many
+ * gives one of his own: nobody pushes out the others. */
+static struct session *free_place(const struct web_request *r, const char *user)
 {
     struct session *oldest = &r->web->login->session[0];
+    struct session *own = NULL;
+    struct session *over = NULL;
+    int nown = 0;
     int i;
 
     for (i = 0; i < SESSIONS_MAX; i++) {
         struct session *s = &r->web->login->session[i];
 
-        if (is_over(s, now_us(r)))
-            return s;
+        if (is_over(s, now_us(r))) {
+            over = s;
+            continue;
+        }
         if (s->used_us < oldest->used_us)
             oldest = s;
+        if (strcmp(s->who.user, user) != 0)
+            continue;
+        nown++;
+        if (own == NULL || s->used_us < own->used_us)
+            own = s;
     }
-    return oldest;
+    if (nown >= SESSIONS_OF_ONE)
+        return own;
+    return over != NULL ? over : oldest;
 }
 
 static void set_cookie(const struct web_request *r, struct web_answer *a, const char *token)
@@ -394,7 +415,7 @@ enum web_login_result web_login_begin(const struct web_request *r, struct slice 
         return WEB_LOGIN_BLOCKED;
     if (!prove(r, user, password, who))
         return WEB_LOGIN_WRONG;
-    s = free_place(r);
+    s = free_place(r, who->user);
     memset(s, 0, sizeof *s);
     if (make_token(who->csrf, &err) == -1 || make_token(s->token, &err) == -1) {
         log_err(LVL_WARNING, &err);

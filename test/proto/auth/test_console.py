@@ -178,6 +178,31 @@ def test_verifier_in_pcp_conf(server, pools):
     assert refused(pool, "op", "wrong")[0] == "28P01"
 
 
+def test_strangers_look_like_users_of_pcp_conf(pools):
+    """Which kind of line they would have, and with how many iterations, is as in the file, and always the same."""
+    pool = pools()
+    strangers = [f"stranger_{i}" for i in range(16)]
+
+    def look(user: str) -> tuple:
+        with Wire(pool.address, seconds=20) as w:
+            w.send_startup(user, "pgpool")
+            asked_for = w.read()
+            if asked_for.body[:4] != bytes((0, 0, 0, 10)):
+                return asked_for.body[3], ""
+            first = b"n,,n=,r=abcdefgh"
+            w.send(message("p", b"SCRAM-SHA-256\0" + struct.pack("!I", len(first)) + first))
+            return 10, w.read().body[4:].split(b",")[2].decode()
+
+    assert {look(s) for s in strangers} == {(3, "")}
+    made = subprocess.run([Path(os.environ["PGPOOL_BIN"]).parent / "pg_md5", "--scram", VERIFIED], capture_output=True, text=True,
+                          timeout=60, check=True).stdout.strip()
+    house.put(pool.home / "pcp.conf", "op:" + made.replace("$4096:", "$5000:") + "\n")
+    assert {look(s) for s in [*strangers, "op"]} == {(10, "i=5000")}
+    house.put(pool.home / "pcp.conf", MD5_LINE + "other:" + made + "\n")
+    seen = [[look(s) for s in strangers] for _ in range(2)]
+    assert seen[0] == seen[1] and set(seen[0]) == {(3, ""), (10, "i=4096")}
+
+
 @pytest.mark.parametrize("method", ["scram-sha-256", "md5"])
 def test_md5_in_pcp_conf_needs_clear_text(pools, method):
     """Where the rule asks otherwise this is said; a line for passwords lets it through."""

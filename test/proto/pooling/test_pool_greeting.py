@@ -9,7 +9,7 @@ import pytest
 from pooling_house import login, states, table
 
 from pgt import waits
-from pgt.wire import Wire, WireClosed, query
+from pgt.wire import Wire, WireClosed, query, startup
 
 ONE_LINK = {"pool_mode": "transaction", "num_init_children": 2, "worker_fill": 0, "default_pool_size": 1,
             "query_wait_timeout": 30}
@@ -131,3 +131,22 @@ def test_a_reload_heard_before_a_session_keeps_its_link(pg, start_pool):
         waits.wait_for("it is as it was", lambda: pg.value("show datestyle") == before)
     for w in (other, listener):
         w.bye()
+
+
+@pytest.mark.parametrize("encoding", ["SJIS", "GBK"])
+def test_a_backslash_that_is_half_a_character(pg, start_pool, encoding):
+    """A start-up parameter is said again on a connection that is there already. Whatever its bytes mean in the client's encoding,
+    and where the server takes \\' for a quote, it does not end early and go on as SQL."""
+    pg.rows("drop role if exists quoter; create role quoter login; alter role quoter set backslash_quote = on")
+    pool = start_pool(pg.address, num_init_children=1, pool_mode="transaction", default_pool_size=1)
+    with Wire(pool.address, seconds=20) as first:
+        assert first.login("quoter", "postgres")[-1].type == "Z"
+        assert first.value("show backslash_quote") == "on"
+    broken = b"\x95\\', false), set_config($$application_name$$, $$broken$$, false) -- "
+    with Wire(pool.address, seconds=20) as w:
+        w.send(startup([("user", "quoter"), ("database", "postgres"), ("client_encoding", encoding), ("my.own", broken)]))
+        found = w.authenticate("quoter", "")
+        assert found[-1].type == "E" and found[-1].sqlstate == "22021", found[-1]
+    with Wire(pool.address, seconds=20) as after:
+        assert after.login("quoter", "postgres")[-1].type == "Z"
+        assert after.value("show application_name") == ""
