@@ -40,6 +40,7 @@ class Postgres:
         # One port, so that PgBouncer can be told several of them: it has a list of hosts, not of ports.
         self.port = free_port()
         self.nodes = [(f"127.0.0.{n + 1}", self.port) for n in range(nodes)]
+        self.pids = {}  # by node
 
     def _as_server(self, argv):
         done = subprocess.run(drop_root() + argv, cwd=self.scratch.run, text=True, check=False,
@@ -83,6 +84,7 @@ class Postgres:
             argv += ["-c", f"{name}={value}"]
         name = f"postgres{node}"
         proc = self.scratch.spawn(name, argv)
+        self.pids[node] = proc.pid
         try:
             wait_until(name, 30, lambda: self._says("SELECT 1", node) == "1", proc)
         except BenchError as e:

@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/assert.h"
 #include "base/hot.h"
+#include "base/mem.h"
 #include "config/conf.h"
 #include "wire/message.h"
 
@@ -39,13 +41,42 @@ static enum cache_fill_reason may_keep(struct client *c, const struct cache_key 
     return why == CACHE_FILL_OK && !share_cache_is_good(c) ? CACHE_FILL_OFF : why;
 }
 
+/* Room for one more. */
+static struct share_filling *next_filling(struct share_cache *sc)
+{
+    if (sc->first.fill == NULL)
+        return &sc->first;
+    ASSERT(sc->nmore < SHARE_CACHE_SEVERAL - 1);
+    if (sc->more == NULL)
+        sc->more = mem_alloc_zero((SHARE_CACHE_SEVERAL - 1) * sizeof sc->more[0]);
+    return &sc->more[sc->nmore++];
+}
+
+/* The n-th of what is kept; NULL: there are no more. */
+static struct share_filling *filling_at(struct share_cache *sc, unsigned n)
+{
+    if (n == 0)
+        return sc->first.fill == NULL ? NULL : &sc->first;
+    return n <= sc->nmore ? &sc->more[n - 1] : NULL;
+}
+
+void share_cache_fill_count(struct client *c, unsigned nstatements)
+{
+    struct share_cache *sc = c->share->turn->cache;
+
+    if (sc != NULL)
+        sc->nstatements = (uint8_t)nstatements;
+}
+
 void share_cache_fill_begin(struct client *c, const struct qcache_judgement *j,
-    const struct cache_key *key, const struct share_cache_said *said, enum cache_turn turn)
+    const struct cache_key *key, const struct share_cache_said *said, enum cache_turn turn,
+    unsigned number, bool has_shape)
 {
     struct share_cache_worker *w = c->ss->cache;
     struct cache_fill_spec spec = {.key = key, .has_flight = turn == CACHE_TURN_FILL};
     struct cache_deps deps;
     enum cache_fill_reason why;
+    struct share_filling *f;
     struct share_cache *sc;
 
     w->misses++;
@@ -63,9 +94,13 @@ void share_cache_fill_begin(struct client *c, const struct qcache_judgement *j,
     spec.deps = &deps;
     spec.expire_s = j->nreads == 0 ? c->ss->conf->memqcache_expire_ms / 1000 : j->expire_s;
     sc = share_cache_of(c);
-    sc->ntables = spec.ntables;
-    memcpy(sc->table, spec.table, sizeof sc->table);
-    sc->fill = cache_fill_begin(w->store, &spec);
+    f = next_filling(sc);
+    f->number = (uint8_t)number;
+    f->has_shape = has_shape;
+    f->ntables = spec.ntables;
+    memcpy(f->table, spec.table, sizeof f->table);
+    f->fill = cache_fill_begin(w->store, &spec);
+    sc->nstatements = 1;
     sc->filling = FILLING_WAITS;
     sc->place = pool_place(c->pool);
     sc->since_us = loop_now_us(c->ss->loop);
@@ -76,36 +111,38 @@ void share_cache_fill_drop(struct client *c)
 {
     struct share_cache *sc = c->share->turn->cache;
 
-    if (sc == NULL || sc->fill == NULL)
+    if (sc == NULL || sc->first.fill == NULL)
         return;
-    cache_fill_abort(&sc->fill);
-    buf_free(&sc->seen);
+    share_cache_fill_free(sc);
 }
 
 void share_cache_fed(struct client *c)
 {
     const struct share_cache *sc = c->share->turn->cache;
 
-    if (sc->fill != NULL && sc->filling == FILLING_WAITS)
+    if (sc->first.fill != NULL && sc->filling == FILLING_WAITS)
         share_cache_fill_drop(c);
 }
 
 HOT void share_cache_see(struct client *c, const char *p, size_t n)
 {
     struct share_cache *sc = c->share->turn->cache;
+    const struct share_filling *f;
+    unsigned i;
 
     if (sc->owes_word)
         share_cache_out_see(c);
-    if (sc->fill == NULL || sc->filling != FILLING_SENT)
+    if (sc->first.fill == NULL || sc->filling != FILLING_SENT)
         return;
-    if (sc->seen.len + n > (size_t)c->ss->conf->memqcache_maxcache_bytes + 64) {
-        cache_note_fill(c->ss->cache->store, sc->table, sc->ntables, CACHE_FILL_LARGE);
+    if (sc->seen.len + n > ((size_t)c->ss->conf->memqcache_maxcache_bytes + 64) * sc->nstatements) {
+        for (i = 0; (f = filling_at(sc, i)) != NULL; i++)
+            cache_note_fill(c->ss->cache->store, f->table, f->ntables, CACHE_FILL_LARGE);
         share_cache_fill_drop(c);
         return;
     }
     buf_put(&sc->seen, p, n);
-    if (stream_is_clogged(&c->stream))
-        cache_fill_let_go(sc->fill); /* this client is slow */
+    for (i = 0; stream_is_clogged(&c->stream) && (f = filling_at(sc, i)) != NULL; i++)
+        cache_fill_let_go(f->fill); /* this client is slow */
 }
 
 /* Where in a reply we are. */
@@ -130,8 +167,9 @@ static enum part next_part(enum part at, char type)
     }
 }
 
-/* The messages of a result: [columns] rows tag; p == NULL: they are something else. */
-static struct slice result_in(const struct share_cache *sc)
+/* The messages of its result: [columns] rows tag; p == NULL: they are something else, or those of
+ * another statement are. */
+static struct slice result_in(const struct share_cache *sc, const struct share_filling *f)
 {
     struct slice in = buf_slice(&sc->seen);
     const char *p = in.p;
@@ -140,16 +178,24 @@ static struct slice result_in(const struct share_cache *sc)
     enum part at = PART_BEGIN;
     bool has_columns = false;
     struct message m;
+    unsigned n = 0; /* the statement whose messages these are */
 
     while (message_next(&p, in.p + in.n, &m)) {
         at = next_part(at, m.type);
-        has_columns = has_columns || m.type == BE_ROW_DESCRIPTION;
-        if (at == PART_BEGIN)
+        has_columns = has_columns || (n == f->number && m.type == BE_ROW_DESCRIPTION);
+        if (n == f->number && at == PART_BEGIN)
             from = p;
-        if (at == PART_TAG)
+        if (at != PART_TAG)
+            continue;
+        if (n == f->number)
             to = p;
+        if (++n < sc->nstatements)
+            at = PART_BEGIN;
+        if (n == f->number)
+            from = p;
     }
-    if ((at != PART_TAG && at != PART_READY) || p != in.p + in.n || has_columns != sc->has_shape)
+    if ((at != PART_TAG && at != PART_READY) || n != sc->nstatements || p != in.p + in.n ||
+        has_columns != f->has_shape)
         return slice_of(NULL, 0);
     return slice_of(from, (size_t)(to - from));
 }
@@ -188,12 +234,16 @@ static enum share_cache_source source_of(struct client *c, const struct cache_fi
 void share_cache_fill_sent(struct client *c)
 {
     struct share_cache *sc = c->share->turn->cache;
+    const struct share_filling *f;
+    unsigned i;
 
-    if (sc == NULL || sc->fill == NULL)
+    if (sc == NULL || sc->first.fill == NULL)
         return;
     sc->filling = FILLING_SENT;
     sc->link_id = c->link->id;
-    sc->source = source_of(c, sc->fill);
+    sc->source = source_of(c, sc->first.fill);
+    for (i = 1; sc->source == SOURCE_STANDBY && (f = filling_at(sc, i)) != NULL; i++)
+        sc->source = source_of(c, f->fill);
 }
 
 /* It was not sent anew elsewhere. */
@@ -209,7 +259,7 @@ static enum cache_fill_reason keep_far(
     struct client *c, struct share_cache *sc, struct slice result)
 {
     int64_t now_us = loop_now_us(c->ss->loop);
-    enum cache_fill_reason why = cache_fill_check(sc->fill, now_us);
+    enum cache_fill_reason why = cache_fill_check(sc->first.fill, now_us);
 
     if (why != CACHE_FILL_OK)
         return why;
@@ -217,32 +267,37 @@ static enum cache_fill_reason keep_far(
         return CACHE_FILL_OFF;
     if (result.n > (size_t)c->ss->conf->memqcache_maxcache_bytes)
         return CACHE_FILL_LARGE;
-    cache_far_keep(
-        c->ss->cache->far, &sc->fill, &sc->far->deps, result, (uint32_t)(now_us - sc->since_us));
+    cache_far_keep(c->ss->cache->far, &sc->first.fill, &sc->far->deps, result,
+        (uint32_t)(now_us - sc->since_us));
     return CACHE_FILL_OK;
 }
 
-static enum cache_fill_reason keep(struct client *c, struct share_cache *sc)
+static enum cache_fill_reason keep(
+    struct client *c, struct share_cache *sc, struct share_filling *f)
 {
-    struct slice result = result_in(sc);
+    struct slice result = result_in(sc, f);
     int64_t now_us = loop_now_us(c->ss->loop);
 
     if (!is_from_source(c, sc))
         return CACHE_FILL_STANDBY;
     if (c->ss->cache->far != NULL)
         return keep_far(c, sc, result);
-    if (cache_fill_append(sc->fill, result.p, result.n) == -1)
+    if (cache_fill_append(f->fill, result.p, result.n) == -1)
         return CACHE_FILL_LARGE;
-    return cache_fill_commit(&sc->fill, now_us, (uint32_t)(now_us - sc->since_us));
+    return cache_fill_commit(&f->fill, now_us, (uint32_t)(now_us - sc->since_us));
 }
 
 void share_cache_fill_end(struct client *c)
 {
     const struct share *s = c->share;
     struct share_cache *sc = s->turn->cache;
+    struct share_filling *f;
+    unsigned n;
 
-    if (sc->fill != NULL && sc->filling == FILLING_SENT && !s->exchange.saw_error &&
-        s->again.what == AGAIN_NO && result_in(sc).p != NULL)
-        cache_note_fill(c->ss->cache->store, sc->table, sc->ntables, keep(c, sc));
-    share_cache_fill_drop(c);
+    if (sc->first.fill != NULL && sc->filling == FILLING_SENT && !s->exchange.saw_error &&
+        s->again.what == AGAIN_NO)
+        for (n = 0; (f = filling_at(sc, n)) != NULL; n++)
+            if (result_in(sc, f).p != NULL)
+                cache_note_fill(c->ss->cache->store, f->table, f->ntables, keep(c, sc, f));
+    share_cache_fill_free(sc);
 }

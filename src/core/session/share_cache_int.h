@@ -109,20 +109,31 @@ struct share_far {
     uint8_t found; /* enum cache_far_found */
 };
 
+/* A result that is kept of the exchange under way. */
+struct share_filling {
+    struct cache_fill *fill;
+    uint8_t number; /* of its statement in the sequence */
+    bool has_shape; /* columns are told in front of the rows */
+    uint32_t ntables;
+    uint16_t table[CACHE_ENTRY_TABLES]; /* numbers, for counters */
+};
+/* Sequences of more statements are not looked at. */
+#define SHARE_CACHE_SEVERAL 16
+
 /* A client's, while it has a turn and there is something of it. */
 struct share_cache {
-    /* What is kept of the exchange under way. */
-    struct cache_fill *fill;
+    /* What is kept of the exchange under way: `first`, when there is something, then `more`. */
+    struct share_filling first;
+    struct share_filling *more;
+    uint8_t nmore;
+    uint8_t nstatements;   /* up to its Sync */
     struct buf seen;       /* what the client was told */
     struct share_far *far; /* looked up in memcached */
     int64_t since_us;
     uint8_t filling;  /* enum share_cache_filling */
     uint8_t source;   /* enum share_cache_source */
-    bool has_shape;   /* columns are told in front of the rows */
     uint64_t place;   /* the database that its key names: pool_place */
     uint64_t link_id; /* where it was sent */
-    uint32_t ntables;
-    uint16_t table[CACHE_ENTRY_TABLES]; /* numbers, for counters */
     /* Another client asks for its result. */
     uint64_t awaited;      /* the hash of the key */
     int64_t wait_until_us; /* 0: the statement at hand has not waited; once is enough */
@@ -282,11 +293,17 @@ const char *share_cache_explain(struct client *c, struct slice sql, const struct
 bool share_cache_delete(void *ctx, struct slice sql, struct slice user, struct slice database);
 
 /* share_cache_fill.c */
-/* A miss: its result is kept if nothing speaks against that. WAIT: another one's result is kept. */
+/* A miss: the result of statement `number` of a sequence is kept if nothing speaks against that;
+ * `has_shape`: its columns are told in front of the rows. WAIT: another one's result is kept. */
 void share_cache_fill_begin(struct client *c, const struct qcache_judgement *j,
-    const struct cache_key *key, const struct share_cache_said *said, enum cache_turn turn);
+    const struct cache_key *key, const struct share_cache_said *said, enum cache_turn turn,
+    unsigned number, bool has_shape);
+/* So many statements are sent together. */
+void share_cache_fill_count(struct client *c, unsigned nstatements);
 /* What was begun is not sent, or is not alone. */
 void share_cache_fill_drop(struct client *c);
+/* share_cells.c: what is gathered is thrown away. */
+void share_cache_fill_free(struct share_cache *sc);
 /* It is sent, on c->link. */
 void share_cache_fill_sent(struct client *c);
 void share_cache_fill_end(struct client *c);

@@ -227,29 +227,44 @@ static enum feed_step find(struct client *c, struct slice head, const struct qca
     return step;
 }
 
-HOT static void tell(struct client *c, const struct cache_hit *hit, struct slice sql)
+/* Of one statement that is answered. */
+HOT static void note_hit(struct client *c, const struct cache_hit *hit, struct slice sql)
 {
     struct share_cache_worker *w = c->ss->cache;
     struct share *s = c->share;
 
-    share_stop_asking(c); /* it may have stood in a queue */
     if (!s->is_counted)
         client_stats_on_query(c);
     s->is_counted = false;
-    s->turn->leave.needs_snapshot = s->turn->leave.needs_snapshot || s->tx == SHARE_TX_VIRTUAL;
-    if (s->turn->cache != NULL)
-        s->turn->cache->wait_until_us = 0;
     w->hits++;
     client_stmts_hit(c, sql);
     cache_note_hit(w->store, hit, hash_bytes(sql.p, sql.n, 0), sql);
     if (client_log_statements(c))
         log_hit(c, sql);
     client_note_local(c, sql);
+}
+
+/* What is in ss->cache->room is all that it waits for. */
+HOT static void tell_room(struct client *c)
+{
+    struct share_cache_worker *w = c->ss->cache;
+    struct share *s = c->share;
+
+    s->turn->leave.needs_snapshot = s->turn->leave.needs_snapshot || s->tx == SHARE_TX_VIRTUAL;
+    if (s->turn->cache != NULL)
+        s->turn->cache->wait_until_us = 0;
     client_stats_on_bytes_out(&c->stats, w->room.len);
     (void)stream_send_later(&c->stream, w->room.data, w->room.len);
     if (w->room.cap > BUF_SMALL_BYTES)
         buf_free(&w->room);
     client_note_idle(c);
+}
+
+HOT static void tell(struct client *c, const struct cache_hit *hit, struct slice sql)
+{
+    share_stop_asking(c); /* it may have stood in a queue */
+    note_hit(c, hit, sql);
+    tell_room(c);
 }
 
 /* ss->cache->key is its key. Asks for it, or waits for another client who does. */
@@ -261,9 +276,7 @@ static enum feed_step miss(struct client *c, const struct qcache_judgement *j,
     enum cache_turn turn = cache_flight_enter(w->store, &key, loop_now_us(c->ss->loop));
 
     if (turn != CACHE_TURN_WAIT || !share_cache_may_wait(c)) {
-        share_cache_fill_begin(c, j, &key, said, turn);
-        if (c->share->turn->cache != NULL)
-            c->share->turn->cache->has_shape = l->kind != KEY_ROWS;
+        share_cache_fill_begin(c, j, &key, said, turn, 0, l->kind != KEY_ROWS);
         return FEED_AGAIN;
     }
     share_stop_asking(c); /* it may have stood in a queue */
@@ -351,8 +364,9 @@ enum feed_step share_cache_query(struct client *c, struct slice sql, const struc
 
 /* --- the extended protocol --- */
 
-/* The statement of a lone sequence, counted for the caller. */
-static struct prep *prep_of(struct client *c, const struct batch_lone *sent, struct share_name **n)
+/* The statement of a lone sequence, counted for the caller; `unnamed` is that in front of it. */
+static struct prep *prep_of(
+    struct client *c, const struct batch_lone *sent, struct prep *unnamed, struct share_name **n)
 {
     *n = NULL;
     if (sent->parse.p != NULL)
@@ -360,7 +374,7 @@ static struct prep *prep_of(struct client *c, const struct batch_lone *sent, str
                    ? share_prep_of(c, batch_lone_statement(sent))
                    : NULL;
     if (sent->name.n == 0)
-        return c->share->unnamed == NULL ? NULL : prep_ref(c->share->unnamed);
+        return unnamed == NULL ? NULL : prep_ref(unnamed);
     *n = share_name_find(c->share, sent->name);
     return *n == NULL || (*n)->prep == NULL ? NULL : prep_ref((*n)->prep);
 }
@@ -369,8 +383,9 @@ static struct prep *prep_of(struct client *c, const struct batch_lone *sent, str
 static bool asks_all(const struct batch_lone *sent)
 {
     static const char all[4] = {0};
+    const char *end = sent->end - (sent->syncs ? PROTO_HEADER_BYTES : 0); /* of the Execute */
 
-    return memcmp(sent->end - PROTO_HEADER_BYTES - sizeof all, all, sizeof all) == 0;
+    return memcmp(end - sizeof all, all, sizeof all) == 0;
 }
 
 /* The client has the statement from here on, and no link is told. */
@@ -394,46 +409,196 @@ static bool lacks_description(const struct batch_lone *sent, const struct share_
     return n != NULL && !sent->describes && n->told == 0;
 }
 
-static enum feed_step look_at_lone(
-    struct client *c, const struct batch_lone *sent, struct prep *p, struct share_name *n)
+/* One statement of a sequence, while it is looked at. */
+struct lone {
+    struct batch_lone sent;
+    struct prep *prep;
+    struct share_name *n;
+    struct look l;
+    struct share_cache_said said;
+    const struct qcache_judgement *j;
+    struct cache_hit hit;
+};
+
+static struct slice head_of_answer(const struct batch_lone *sent)
 {
     static const char heads[] = {BE_PARSE_COMPLETE, 0, 0, 0, 4, BE_BIND_COMPLETE, 0, 0, 0, 4};
-    struct slice head = sent->parse.p != NULL ? slice_of(heads, 10) : slice_of(heads + 5, 5);
-    struct look l = {.kind = sent->describes ? KEY_DESCRIBED : KEY_ROWS,
-        .sql = prep_sql(p),
-        .types = prep_types(p),
-        .values = batch_lone_values(sent)};
-    const struct sql_facts *facts = balance_facts(c->ss, l.sql);
-    const struct qcache_judgement *j;
-    struct share_cache_said said;
+
+    return sent->parse.p != NULL ? slice_of(heads, 10) : slice_of(heads + 5, 5);
+}
+
+/* PASS: its key is in ss->cache->key. What it tells is valid until another one is looked at. */
+static enum feed_step make_lone(struct client *c, struct lone *o)
+{
+    const struct batch_lone *sent = &o->sent;
+    const struct sql_facts *facts;
     enum qcache_reason r;
-    struct cache_hit hit;
     enum feed_step step;
     bool is_forced;
 
-    r = qcache_text_reason(facts, l.sql, &is_forced);
-    if (r == QCACHE_R_NONE && !is_forced && qcache_values_may_be_time(l.values))
+    o->l = (struct look){.kind = sent->describes ? KEY_DESCRIBED : KEY_ROWS,
+        .sql = prep_sql(o->prep),
+        .types = prep_types(o->prep),
+        .values = batch_lone_values(sent)};
+    facts = balance_facts(c->ss, o->l.sql);
+    r = qcache_text_reason(facts, o->l.sql, &is_forced);
+    if (r == QCACHE_R_NONE && !is_forced && qcache_values_may_be_time(o->l.values))
         r = QCACHE_R_WORD;
-    if (r != QCACHE_R_NONE && !is_of_interest(facts, l.sql))
+    if (r != QCACHE_R_NONE && !is_of_interest(facts, o->l.sql))
         return FEED_AGAIN;
-    j = judge(c, facts, &step);
-    if (j == NULL)
+    o->j = judge(c, facts, &step);
+    if (o->j == NULL)
         return step == FEED_PASS ? FEED_AGAIN : step;
-    share_cache_note_judged(c, facts, l.sql, j);
-    if (n != NULL && !sent->describes)
-        l.told = n->told;
-    if (r != QCACHE_R_NONE || reason_of(j, is_forced) != QCACHE_R_NONE || !is_eligible(c) ||
-        lacks_description(sent, n) || !make_key(c, &l, j) || !share_cache_is_good(c))
+    share_cache_note_judged(c, facts, o->l.sql, o->j);
+    if (o->n != NULL && !sent->describes)
+        o->l.told = o->n->told;
+    if (r != QCACHE_R_NONE || reason_of(o->j, is_forced) != QCACHE_R_NONE || !is_eligible(c) ||
+        lacks_description(sent, o->n) || !make_key(c, &o->l, o->j) || !share_cache_is_good(c))
         return FEED_AGAIN;
-    said = (struct share_cache_said){.facts = facts, .sql = l.sql, .params = {l.types, l.values}};
-    step = find(c, head, j, &said, &hit);
+    o->said = (struct share_cache_said){
+        .facts = facts, .sql = o->l.sql, .params = {o->l.types, o->l.values}};
+    return FEED_PASS;
+}
+
+static enum feed_step look_at_lone(struct client *c, struct lone *o)
+{
+    enum feed_step step = make_lone(c, o);
+
+    if (step != FEED_PASS)
+        return step;
+    step = find(c, head_of_answer(&o->sent), o->j, &o->said, &o->hit);
     if (step == FEED_PASS)
-        return miss(c, j, &said, &l, hit.took_us);
+        return miss(c, o->j, &o->said, &o->l, o->hit.took_us);
     if (step != FEED_LOCAL)
         return step;
-    note_answered(c, sent, p, n);
-    tell(c, &hit, l.sql);
+    note_answered(c, &o->sent, o->prep, o->n);
+    tell(c, &o->hit, o->l.sql);
     return FEED_LOCAL;
+}
+
+/* --- several statements up to one Sync --- */
+
+struct several {
+    unsigned n;
+    struct lone one[SHARE_CACHE_SEVERAL];
+};
+
+/* All of them as drivers send one each. */
+static bool read_several(struct client *c, const char *p, const char *end, struct several *s)
+{
+    struct prep *unnamed = c->share->unnamed;
+    bool is_over = false;
+
+    s->n = 0;
+    while (!is_over && s->n < SHARE_CACHE_SEVERAL) {
+        struct lone *o = &s->one[s->n];
+
+        if (!batch_lone_read(&o->sent, p, end) || !asks_all(&o->sent))
+            return false;
+        o->prep = prep_of(c, &o->sent, unnamed, &o->n);
+        if (o->prep == NULL)
+            return false;
+        s->n++;
+        if (o->sent.name.n == 0)
+            unnamed = o->prep;
+        is_over = o->sent.syncs;
+        p = o->sent.end;
+    }
+    return is_over;
+}
+
+/* Their answers are in ss->cache->room, as far as they are kept. PASS: all may be kept, and *nhits
+ * of them are. */
+static enum feed_step find_several(struct client *c, struct several *s, unsigned *nhits)
+{
+    struct share_cache_worker *w = c->ss->cache;
+    enum feed_step step;
+    struct slice head;
+    unsigned i;
+
+    *nhits = 0;
+    buf_clear(&w->room);
+    for (i = 0; i < s->n; i++) {
+        struct lone *o = &s->one[i];
+        struct cache_key key;
+
+        step = make_lone(c, o);
+        if (step != FEED_PASS)
+            return step;
+        key = key_of(w);
+        head = head_of_answer(&o->sent);
+        buf_put(&w->room, head.p, head.n);
+        if (!cache_find(w->store, &key, loop_now_us(c->ss->loop), &o->hit) ||
+            !cache_copy(w->store, &o->hit, 0, o->hit.len, buf_reserve(&w->room, o->hit.len)))
+            continue;
+        buf_advance(&w->room, o->hit.len);
+        ++*nhits;
+    }
+    return FEED_PASS;
+}
+
+/* The results of those that are not kept will be. Nobody is waited for. */
+static void fill_several(struct client *c, struct several *s)
+{
+    struct share_cache_worker *w = c->ss->cache;
+    struct cache_hit hit;
+    unsigned i;
+
+    for (i = 0; i < s->n; i++) {
+        struct lone *o = &s->one[i];
+        struct cache_key key;
+
+        if (make_lone(c, o) != FEED_PASS)
+            break;
+        key = key_of(w);
+        if (!cache_find(w->store, &key, loop_now_us(c->ss->loop), &hit))
+            share_cache_fill_begin(c, o->j, &key, &o->said,
+                cache_flight_enter(w->store, &key, loop_now_us(c->ss->loop)), i,
+                o->l.kind != KEY_ROWS);
+    }
+    share_cache_fill_count(c, s->n);
+    if (i < s->n)
+        share_cache_fill_drop(c);
+}
+
+static void tell_several(struct client *c, struct several *s)
+{
+    char ready[] = {BE_READY, 0, 0, 0, 5, share_tx_status(c)};
+    unsigned i;
+
+    share_stop_asking(c);
+    for (i = 0; i < s->n; i++) {
+        note_answered(c, &s->one[i].sent, s->one[i].prep, s->one[i].n);
+        note_hit(c, &s->one[i].hit, s->one[i].l.sql);
+    }
+    buf_put(&c->ss->cache->room, ready, sizeof ready);
+    tell_room(c);
+}
+
+/* They are answered together or go to a server together. */
+static enum feed_step look_at_several(
+    struct client *c, const char *p, const char *end, const char **whole)
+{
+    enum feed_step step = FEED_AGAIN;
+    struct several s;
+    unsigned nhits;
+    unsigned i;
+
+    s.n = 0;
+    if (c->ss->cache->far == NULL && read_several(c, p, end, &s)) {
+        step = find_several(c, &s, &nhits);
+        if (step == FEED_PASS && nhits == s.n) {
+            tell_several(c, &s);
+            *whole = s.one[s.n - 1].sent.end;
+            step = FEED_LOCAL;
+        } else if (step == FEED_PASS) {
+            fill_several(c, &s);
+            step = FEED_AGAIN;
+        }
+    }
+    for (i = 0; i < s.n; i++)
+        prep_unref(&s.one[i].prep);
+    return step;
 }
 
 /* Judgements about all that a sequence runs, as far as that can be asked for before. */
@@ -464,22 +629,24 @@ static enum feed_step look_ahead(struct client *c, const char *p, const char *en
 enum feed_step share_cache_batch(
     struct client *c, const char *p, const char *end, const char **whole)
 {
-    struct batch_lone sent;
     enum feed_step step = FEED_AGAIN;
-    struct share_name *n;
-    struct prep *prep;
+    struct lone o;
 
     begin_look(c);
     *whole = NULL;
-    if (!batch_lone_read(&sent, p, end) || !sent.syncs || !asks_all(&sent))
+    if (!batch_lone_read(&o.sent, p, end) || !asks_all(&o.sent))
         return look_ahead(c, p, end);
-    prep = prep_of(c, &sent, &n);
-    if (prep == NULL)
+    if (!o.sent.syncs) {
+        step = look_at_several(c, p, end, whole);
+        return step == FEED_AGAIN ? look_ahead(c, p, end) : step;
+    }
+    o.prep = prep_of(c, &o.sent, c->share->unnamed, &o.n);
+    if (o.prep == NULL)
         return look_ahead(c, p, end);
-    step = look_at_lone(c, &sent, prep, n);
-    prep_unref(&prep);
+    step = look_at_lone(c, &o);
+    prep_unref(&o.prep);
     if (step == FEED_LOCAL)
-        *whole = sent.end;
+        *whole = o.sent.end;
     return step;
 }
 

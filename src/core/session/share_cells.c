@@ -31,15 +31,27 @@ bool share_cache_is_elsewhere(const struct client *c)
     return link != NULL && pool_link_is_elsewhere(link);
 }
 
+void share_cache_fill_free(struct share_cache *sc)
+{
+    unsigned i;
+
+    cache_fill_abort(&sc->first.fill);
+    for (i = 0; i < sc->nmore; i++)
+        cache_fill_abort(&sc->more[i].fill);
+    mem_free(sc->more);
+    sc->more = NULL;
+    sc->nmore = 0;
+    buf_free(&sc->seen);
+}
+
 static void free_all(struct client *c)
 {
     struct share_cache *sc = c->share->turn->cache;
 
     c->share->turn->cache = NULL;
-    cache_fill_abort(&sc->fill);
+    share_cache_fill_free(sc);
     share_cache_far_forget(sc);
     qcache_judge_free(&sc->judge);
-    buf_free(&sc->seen);
     buf_free(&sc->asked);
     mem_free(sc->cells.p);
     mem_free(sc);
@@ -61,7 +73,7 @@ void share_cache_trim(struct client *c)
 {
     const struct share_cache *sc = c->share->turn->cache;
 
-    if (sc != NULL && sc->fill == NULL && sc->far == NULL && sc->asking == ASKS_NOTHING &&
+    if (sc != NULL && sc->first.fill == NULL && sc->far == NULL && sc->asking == ASKS_NOTHING &&
         sc->cells.n == 0 && !sc->has_done_more && !sc->ask_failed && sc->traits == 0 &&
         !sc->commits_sent && !sc->owes_word && sc->wait_until_us == 0)
         free_all(c);
