@@ -23,6 +23,8 @@
 #define BACKEND_READ_BYTES 262144
 /* One read takes at most this much: a bulk stream leaves room for others. */
 #define BACKEND_TAKE_BYTES 65536
+/* What was kept of an incomplete message, and is put in front of a read, is no more than this. */
+#define BACKEND_CARRY_MAX (BACKEND_READ_BYTES - BACKEND_TAKE_BYTES)
 
 struct auth_book;
 struct backend_tls;

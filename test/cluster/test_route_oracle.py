@@ -41,6 +41,7 @@ create domain d1 as int check (chk(value)); create domain d2 as d1; create domai
 create view v_plain as select upper('x'), count(*), a::d_ok from t where a > 1 group by a;
 create view v_window as select row_number() over (order by a), sum(a) over () from t;
 create view v_random as select random() r; create view v_deep as select * from (select * from v_random) x;
+create view v_jobs as select * from t for update skip locked; create view v_jobs_deep as select * from v_jobs;
 create view v_nextval as select nextval('sq'); create view v_fn as select case when a = 1 then f_vol(a) end from t;
 create view v_sub as select * from t where exists (with w as (select f_vol(1)) select * from w);
 create view v_oper as select 1 <#!> 2 as x; create view v_agg as select agg_vol(a) from t;
@@ -124,7 +125,7 @@ def test_relations(wire):
 def test_views(wire):
     check(wire, [(REL, "", name, 0, bits) for name, bits in (
         ("v_plain", 0), ("v_window", 0), ("v_table", 0), ("m_random", 0), ("v_random", VOLATILE),
-        ("v_deep", VOLATILE), ("v_nextval", VOLATILE), ("v_fn", VOLATILE), ("v_sub", VOLATILE),
+        ("v_deep", VOLATILE), ("v_jobs", VOLATILE), ("v_jobs_deep", VOLATILE), ("v_nextval", VOLATILE), ("v_fn", VOLATILE), ("v_sub", VOLATILE),
         ("v_oper", VOLATILE), ("v_agg", VOLATILE), ("v_dom", VOLATILE), ("v_dom_deep", VOLATILE), ("v_unlogged", UNLOGGED),
         ("v_catalog", CATALOG))])
 

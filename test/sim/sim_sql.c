@@ -46,6 +46,12 @@ static void lex_string(struct lex *x)
     x->token = T_STRING;
 }
 
+/* Of a word, or of a name in quotes: no name here needs them. */
+static bool is_named(char c)
+{
+    return is_word_char(c) || c == '"';
+}
+
 /* A semicolon is the end of the statement and is not passed. */
 static void lex_next(struct lex *x)
 {
@@ -61,12 +67,12 @@ static void lex_next(struct lex *x)
         lex_string(x);
         return;
     }
-    x->token = *x->p == '$' ? T_PARAM : is_word_char(*x->p) ? T_WORD : T_SYMBOL;
+    x->token = *x->p == '$' ? T_PARAM : is_named(*x->p) ? T_WORD : T_SYMBOL;
     do {
-        if (n + 1 < sizeof x->text)
+        if (n + 1 < sizeof x->text && *x->p != '"')
             x->text[n++] = (char)tolower((unsigned char)*x->p);
         x->p++;
-    } while (x->token != T_SYMBOL && x->p < x->end && is_word_char(*x->p));
+    } while (x->token != T_SYMBOL && x->p < x->end && is_named(*x->p));
     x->text[n] = '\0';
 }
 

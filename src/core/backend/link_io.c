@@ -720,6 +720,7 @@ HOT void link_on_readable(struct stream *s)
     size_t carried = is_carried ? link->carry->len : 0;
     ssize_t n;
 
+    ASSERT(carried <= BACKEND_CARRY_MAX);
     if (carried > 0)
         memcpy(buf, link->carry->data, carried);
     n = stream_recv(s, buf + carried, BACKEND_TAKE_BYTES);

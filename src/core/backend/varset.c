@@ -255,12 +255,23 @@ static bool is_no_role(struct slice sql)
     return slice_eq_str(sql, VARSET_ROLE_NONE);
 }
 
+/* Each part of a setting of users' own is quoted: "user" and other key words may be one. */
 static void put_reset(struct buf *sql, struct slice name)
 {
-    if (slice_eq_str(name, "session_authorization"))
+    bool is_own = memchr(name.p, '.', name.n) != NULL;
+    size_t i;
+
+    if (slice_eq_str(name, "session_authorization")) {
         buf_printf(sql, "RESET SESSION AUTHORIZATION;");
-    else
-        buf_printf(sql, "RESET %.*s;", (int)name.n, name.p);
+        return;
+    }
+    buf_printf(sql, is_own ? "RESET \"" : "RESET ");
+    for (i = 0; i < name.n; i++)
+        if (name.p[i] == '.')
+            buf_printf(sql, "\".\"");
+        else
+            buf_put_byte(sql, name.p[i]);
+    buf_printf(sql, is_own ? "\";" : ";");
 }
 
 /* Undoes what `to` does not have, or has differently as far as the identity is concerned. */

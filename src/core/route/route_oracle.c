@@ -211,7 +211,8 @@ static const char functions_sql[] =
     "CAST(p.proargdefaults AS pg_catalog.text), ':opno ([0-9]+)', 'g') m(x) "
     "JOIN pg_catalog.pg_operator o ON o.oid" EQ "CAST(m.x[1] AS pg_catalog.oid)) x(f)"
     "), "
-    /* An aggregate is as volatile as what it calls for each row. */
+    /* An aggregate is as volatile as what it calls for each row; FOR UPDATE in a view is a write.
+     */
     "vol(i) AS ("
     "SELECT DISTINCT u.i FROM used u "
     "JOIN pg_catalog.pg_proc p ON p.oid" EQ "u.f "
@@ -220,7 +221,8 @@ static const char functions_sql[] =
     "CAST('v' AS pg_catalog.\"char\") OR EXISTS (SELECT FROM pg_catalog.pg_proc t "
     "WHERE t.oid" EQ "ANY (ARRAY[CAST(g.aggtransfn AS pg_catalog.oid), "
     "CAST(g.aggfinalfn AS pg_catalog.oid), CAST(g.aggmtransfn AS pg_catalog.oid)]) "
-    "AND t.provolatile" EQ "CAST('v' AS pg_catalog.\"char\"))"
+    "AND t.provolatile" EQ "CAST('v' AS pg_catalog.\"char\")) "
+    "UNION SELECT i FROM tree WHERE t OPERATOR(pg_catalog.~) '{ROWMARKCLAUSE'"
     "), ";
 
 /* Volatile functions that leave nothing behind in their session but rows, as far as their text

@@ -190,9 +190,17 @@ WARM static void judge_input(struct client *c, struct route_input *in)
  * statement's own text is needed. */
 static bool facts_need_text(const struct sql_facts *facts)
 {
-    return facts->nstmts > 1 || (facts->nstmts == 1 && (facts->stmts[0].kind == SQL_SET ||
-                                                           facts->stmts[0].kind == SQL_RESET ||
-                                                           facts->stmts[0].kind == SQL_PREPARE));
+    if (facts->nstmts != 1)
+        return facts->nstmts > 1;
+    switch (facts->stmts[0].kind) {
+    case SQL_SET:
+    case SQL_RESET:
+    case SQL_PREPARE:
+    case SQL_BEGIN: /* its tag is that of the word */
+        return true;
+    default:
+        return false;
+    }
 }
 
 HOT const struct sql_facts *balance_facts(struct sessions *ss, struct slice sql)

@@ -173,6 +173,10 @@ HOT static void client_on_readable(struct stream *s)
             client_close(c);
         return;
     }
+    if (carried > BACKEND_CARRY_MAX) { /* never, or it would be written behind the buffer */
+        client_end_text(c, "08P01", "invalid message length");
+        return;
+    }
     if (carried > 0)
         memcpy(buf, c->carry.data + c->carry.pos, carried);
     n = stream_recv(s, buf + carried, BACKEND_TAKE_BYTES);

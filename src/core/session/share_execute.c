@@ -37,6 +37,8 @@ void share_execute(struct client *c, struct slice msg)
         share_note(c, sql, facts);
     else if (share_text_is_doubtful(c, sql))
         share_note_unread(c);
+    else if (facts->status != SQL_OK)
+        share_note(c, sql, facts);
     else
         p->is_over = false; /* the server did not take it either */
 }

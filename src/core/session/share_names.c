@@ -44,7 +44,8 @@ HOT void share_load(struct client *c, struct feed_run *run, struct prep *p)
     prepset_add(&c->link->preps, p->id);
 }
 
-/* The name of a Parse that is not looked at is, unless it is longer than this. */
+/* The names of a Parse that is not looked at, and of a Bind, are, unless they are longer than this.
+ */
 #define UNREAD_NAME_BYTES 4096
 
 /* New to this worker: what does executing it do? */
@@ -56,7 +57,8 @@ static void judge_new(struct client *c, struct prep *p)
 
     p->count = (uint8_t)count_kind_of(prep_sql(p));
     share_effects_of(facts, prep_sql(p), &e);
-    p->has_effects = e.any || e.pins != 0 || share_text_is_doubtful(c, prep_sql(p));
+    p->has_effects =
+        facts->status != SQL_OK || e.any || e.pins != 0 || share_text_is_doubtful(c, prep_sql(p));
     for (i = 0; i < facts->nstmts; i++)
         p->has_effects = p->has_effects || share_names_a_statement(&facts->stmts[i]) ||
                          facts->stmts[i].tx.op != SQL_TX_NONE || facts->stmts[i].kind == SQL_DDL ||
@@ -335,9 +337,11 @@ enum feed_step share_bind(struct client *c, struct feed_run *run, struct slice m
     wire_reader_init(&r, slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES));
     portal = wire_get_cstr(&r);
     name = wire_get_cstr(&r);
-    if (r.bad && !is_whole)
+    if (r.bad && !is_whole && msg.n < UNREAD_NAME_BYTES)
         return FEED_CARRY;
     if (r.bad) {
+        if (!is_whole)
+            share_note_unread(c); /* what it binds is not known */
         link_expect(c->link, OP_BIND);
         return FEED_PASS;
     }

@@ -44,6 +44,8 @@ struct share_string {
     uint16_t ntags; /* statements that have ended */
     uint16_t at;    /* the one that is being noted */
     bool is_last;   /* there is none behind it */
+    bool is_unread; /* our grammar rejects a text of it: does the server take it, nobody knows what
+                       that did */
 };
 
 /* Why the client's messages are going to be sent a second time, as soon as the link is quiet. */

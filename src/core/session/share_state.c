@@ -471,6 +471,16 @@ WARM static void note_end_of_text(struct client *c, struct slice sql)
     }
 }
 
+/* Mostly the server rejects it, too. */
+COLD static void note_unparsed(struct client *c)
+{
+    struct share *s = c->share;
+
+    s->turn->string.is_unread = s->exchange.hold = true;
+    if (c->link != NULL)
+        s->turn->op_flags |= OP_TAGS;
+}
+
 WARM void share_note(struct client *c, struct slice sql, const struct sql_facts *facts)
 {
     struct share *s = c->share;
@@ -481,6 +491,8 @@ WARM void share_note(struct client *c, struct slice sql, const struct sql_facts 
     if (!s->exchange.hold)
         s->turn->mark_pins = s->pins;
     s->exchange.in_string = facts->nstmts > 1;
+    if (facts->status != SQL_OK)
+        note_unparsed(c);
     if (!c->server_batch)
         s->exchange.tx_is_over = false; /* by an earlier query, which may still fail */
     begin_unsaid(c);
@@ -585,16 +597,8 @@ static void settle_failure(struct client *c, bool is_open)
     }
 }
 
-WARM void share_settle(struct client *c)
+static void settle_transaction(struct share *s, bool is_open)
 {
-    struct share *s = c->share;
-    bool is_open = share_tx_status(c) != 'I';
-
-    if (s->exchange.saw_error)
-        settle_failure(c, is_open);
-    if (!s->exchange.saw_error || s->turn->was_discarded)
-        s->pins &= ~s->turn->untied;
-    s->turn->untied = 0;
     if (!is_open) {
         if (s->turn->tx.client != NULL || s->turn->tx.link != NULL)
             share_vars_clear(&s->turn->tx);
@@ -605,11 +609,26 @@ WARM void share_settle(struct client *c)
             share_portals_free(s);
         s->turn->leave.may_go_out = false;
         s->turn->leave.portal_left = false;
-    } else if (is_open) {
+    } else {
         begin(s); /* by a statement that was not looked at */
         if (s->turn->portals != NULL)
             share_portals_settle(s);
     }
+}
+
+WARM void share_settle(struct client *c)
+{
+    struct share *s = c->share;
+    bool is_open = share_tx_status(c) != 'I';
+
+    if (s->exchange.saw_error)
+        settle_failure(c, is_open);
+    if (s->turn->string.is_unread && (!s->exchange.saw_error || s->turn->string.ntags > 0))
+        pin(c, PIN_BIT(UNKNOWN));
+    if (!s->exchange.saw_error || s->turn->was_discarded)
+        s->pins &= ~s->turn->untied;
+    s->turn->untied = 0;
+    settle_transaction(s, is_open);
     if (s->turn->mark.client != NULL)
         share_vars_clear(&s->turn->mark);
     if (s->exchange.saw_error && !is_open) /* it did not happen, or that did */

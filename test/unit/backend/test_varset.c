@@ -79,7 +79,9 @@ START_TEST(diff_sets_and_resets)
     check_diff(a, b, "RESET work_mem;SET TIME ZONE 'UTC';", true);
     put(&b, "my.tenant", "SET my.tenant = '7'");
     check_diff(none, b, "SET my.tenant = '7';SET TIME ZONE 'UTC';", false);
-    check_diff(b, none, "RESET my.tenant;RESET timezone;", false);
+    check_diff(b, none, "RESET \"my\".\"tenant\";RESET timezone;", false);
+    put(&a, "user.id.x", "SET \"user\".\"id\".\"x\" = '7'");
+    check_diff(a, none, "RESET \"user\".\"id\".\"x\";RESET work_mem;", false);
     varset_unref(&none);
     varset_unref(&a);
     varset_unref(&b);
