@@ -138,14 +138,44 @@ static void go_on(struct client *c)
 /* Links that may refuse a client's settings before it is told so. */
 #define UNFIT_LINKS 3
 
-static void close_unfit(struct client *c)
+/* False: the session has ended, as it was tied to that link. */
+static bool close_unfit(struct client *c, const struct err *err)
 {
+    struct share *s = c->share;
     struct link *link = c->link;
+    bool is_tied = link == s->kept && share_is_tied(c);
+    struct err reason = *err;
 
-    if (link == c->share->kept)
-        c->share->kept = NULL;
+    if (link == s->kept)
+        s->kept = NULL;
     share_forget_loan(c);
     link_close(link);
+    if (!is_tied)
+        return true;
+    reason.severity = ERR_FATAL;
+    client_end(c, &reason);
+    return false;
+}
+
+/* What others did on the link may be why: temp_buffers is fixed once a temporary table was used. */
+static void on_refused_settings(struct client *c)
+{
+    struct share *s = c->share;
+    bool is_unfit = c->link->uses > 1 && s->turn->nunfit < UNFIT_LINKS;
+    struct err err;
+
+    err_clear(&err);
+    err_set(&err, "08006", "the session's settings could not be restored on node %d",
+        c->link->pool->cluster_node);
+    err_hint(&err, "Connect again.");
+    err_detail(&err, "The server refuses a SET that it accepted before; its log says why.");
+    s->turn->nunfit += is_unfit;
+    if (!close_unfit(c, &err))
+        return;
+    if (is_unfit)
+        go_on(c);
+    else
+        share_fail_parked(c, &err);
 }
 
 /* Settings that might be refused were sent. */
@@ -153,37 +183,20 @@ static void on_synced(struct client *c)
 {
     struct share *s = c->share;
     struct link *link = c->link;
-    struct err err;
 
-    if (!link_own_failed(link) && share_kill_ask_owed(c))
+    if (link_own_failed(link)) {
+        on_refused_settings(c);
+    } else if (share_kill_ask_owed(c)) {
         return;
-    if (!link_own_failed(link) && s->turn->is_asker) {
+    } else if (s->turn->is_asker) {
         /* The client's statement has no node yet: it is not for this one. */
         share_goto(c, SHARE_ASKING);
         if (!share_cache_ask_owed(c))
             balance_ask_missed(c);
-        return;
-    }
-    if (!link_own_failed(link)) {
+    } else {
         share_goto(c, SHARE_ATTACHED);
         client_unpark(c);
-        return;
     }
-    if (link->uses > 1 && s->turn->nunfit < UNFIT_LINKS) {
-        /* What others did on it may be why: temp_buffers is fixed once a temporary table was used.
-         */
-        s->turn->nunfit++;
-        close_unfit(c);
-        go_on(c);
-        return;
-    }
-    err_clear(&err);
-    err_set(&err, "08006", "the session's settings could not be restored on node %d",
-        link->pool->cluster_node);
-    err_hint(&err, "Connect again.");
-    err_detail(&err, "The server refuses a SET that it accepted before; its log says why.");
-    close_unfit(c);
-    share_fail_parked(c, &err);
 }
 
 static void on_asked(struct client *c)
