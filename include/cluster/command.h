@@ -16,7 +16,9 @@ enum node_order {
     NODE_DETACH_GRACEFULLY, /* sessions on it may finish first */
     NODE_PROMOTE,           /* pgpool treats it as the primary; the server is not touched */
     NODE_PROMOTE_GRACEFULLY,
-    NODE_SWITCHOVER /* the server is made the primary, and the others follow */
+    NODE_SWITCHOVER, /* the server is made the primary, and the others follow */
+    NODE_ATTACH_HELD /* attach, if clients are still held for it (ipc/hold.h): else it lacks writes
+                      */
 };
 
 struct node_command {

@@ -33,6 +33,8 @@ struct repl_column {
 struct repl_table {
     const struct repl_column *columns;
     uint32_t ncolumns;
+    uint32_t nhidden; /* behind them: columns of its table that a view does not show */
+    bool is_view;
 };
 
 /* What is known of tables. `find` gives NULL when the catalogue was not asked yet, and a table
@@ -83,6 +85,7 @@ struct repl_plan {
     struct slice differs;
     /* The table whose rows get numbers of a sequence: to be locked (insert_lock); NULL: none. */
     const struct sql_table *serial;
+    bool serial_is_view;
     bool makes_lobj; /* a large object, under a number that the server picks */
     /* Rows that have to be filled in; NULL: none. */
     const struct repl_copy_plan *copy;
@@ -114,11 +117,13 @@ void repl_put_name(struct buf *out, struct slice name);
 /* Appends a string constant, right under any setting. */
 void repl_put_literal(struct buf *out, struct slice value);
 
-/* The question about a table, and a row of its answer: five columns as named in struct repl_column.
- * `relation` is the name as it would be written. */
+/* The question about a table, and a row of its answer: columns as named in struct repl_column, and
+ * whether it is a view. `relation` is the name as it would be written. */
+#define REPL_TABLE_VALUES 6
 void repl_table_sql(struct slice relation, struct buf *sql);
-/* Reads one; the slices are kept as they are. */
-void repl_table_row(const struct slice *values, struct repl_column *column);
+/* Reads one into `columns`, behind those that are there, and counts it; the slices are kept. */
+void repl_table_row(
+    const struct slice *values, struct repl_column *columns, struct repl_table *table);
 /* The table's name as a relation of the catalogue, quoted. */
 void repl_table_name(const struct sql_table *table, struct buf *out);
 

@@ -73,3 +73,25 @@ def test_names_mean_what_they_mean_now(pair):
         one(c, "insert into x (i) values (6)")
         it.equal(tables=("one.x", "two.x"))
         assert it.nodes[1].rows("select count(*), count(at) from one.x") == [[b"3", b"3"]]
+
+
+def test_views_take_the_defaults_of_their_tables(pair):
+    """A view that can be updated: what its table fills in is made equal, also through another view, under another name; what it does not
+    show is named; numbers are drawn in one order."""
+    it = pair()
+    with it.client() as c:
+        one(c, "create view all_of_t as select * from t; create view bits (number, \"to k\", stamp) as select id, u, at from all_of_t where id > 0")
+        one(c, "create view less as select id, v from t; create view more as select q.*, 1 as one from q")
+        one(c, "create view own as select id, at, u from t; alter view own alter at set default now()")
+        one(c, "insert into all_of_t (id) values (1), (2)")
+        one(c, "insert into bits (number) values (3), (4)")
+        one(c, "insert into own (id) values (5)")
+        c.send(w.parse("insert into bits (number, stamp) values ($1, default)"), w.bind(["6"]), w.execute(), w.SYNC)
+        assert not [m.text for m in c.ready() if m.type in "EN"]
+        one(c, "update bits set stamp = default where number = 1")
+        it.equal()
+        one(c, "insert into more (v) values (1)")
+        assert "LOCK TABLE more IN SHARE ROW" in it.nodes[0].log()
+        warned = c.simple("insert into less (id) values (7)")
+        assert "may differ" in next(m.text for m in warned if m.type == "N")
+        assert not [m for m in c.simple("insert into all_of_t (id) values (8)") if m.type == "N"]

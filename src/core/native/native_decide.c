@@ -40,6 +40,9 @@ struct native_decision {
     enum decision_state state;
     void (*decided)(struct native *n, const struct err *err, bool is_unknown);
     bool is_kept; /* its session has done; some node may not have */
+    /* Its session has gone from inside of the gate (native_gate.c), which stays as it is until this
+     * is written: before that the control process would see nothing to wait for. */
+    bool holds_gate;
     char name[DOUBT_GID_BYTES];
 };
 
@@ -158,8 +161,12 @@ void native_decision_end(struct native *n, bool is_everywhere)
 
     n->commit = (struct native_commit){.ops = n->commit.ops};
     one->n = NULL;
-    if (one->state == DECISION_WAITS || one->state == DECISION_WRITTEN)
+    if (one->state == DECISION_WAITS || one->state == DECISION_WRITTEN) {
+        one->holds_gate = n->gate.nkept > 0;
+        n->gate.nkept = 0;
+        n->gate.inside = one->holds_gate ? GATE_NONE : n->gate.inside;
         return; /* the thread is about to write it */
+    }
     if (!is_everywhere)
         atomic_fetch_add(&d->row->nleft, 1);
     if (one->state == DECISION_UNKNOWN)
@@ -215,6 +222,7 @@ static void write_done(struct job *job)
     struct write_job *j = LIST_ENTRY(job, struct write_job, job);
     struct native_decisions *d = job->owner;
     struct native_decision *one;
+    bool holds_gate;
     enum decision_state state = state_after(j->rc);
     struct err err = j->err;
 
@@ -229,11 +237,14 @@ static void write_done(struct job *job)
             continue;
         }
         atomic_fetch_add(&d->row->nleft, 1); /* its client has gone */
+        holds_gate = one->holds_gate;
         if (state == DECISION_MADE)
             one->is_kept = true;
         else if (state == DECISION_OPEN)
             forget(one);
         publish_oldest(d);
+        if (holds_gate)
+            gate_leave_to_control(d->ss->env->shm, d->ss->env->ordinal);
     }
     write_next(d);
 }

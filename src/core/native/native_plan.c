@@ -160,15 +160,15 @@ void native_take_columns(struct native *n)
     t->table.columns = t->columns;
     at = 0;
     while (next_row(n, &at, &body)) {
-        struct slice value[5];
+        struct slice value[REPL_TABLE_VALUES];
 
-        if (row_values(body, value, 5) != 5)
+        if (row_values(body, value, REPL_TABLE_VALUES) != REPL_TABLE_VALUES)
             continue;
-        for (unsigned i = 0; i < 5; i++) {
+        for (unsigned i = 0; i < REPL_TABLE_VALUES; i++) {
             if (value[i].p != NULL)
                 value[i].p = arena_strndup(t->arena, value[i].p, value[i].n);
         }
-        repl_table_row(value, &t->columns[t->table.ncolumns++]);
+        repl_table_row(value, t->columns, &t->table);
     }
 }
 
@@ -455,7 +455,8 @@ bool native_lock_sql(struct native *n, struct slice text, const struct sql_stmt 
         return false;
     if (repl_must_lock(text, stmt, conf->insert_lock, plan->serial != NULL)) {
         t = plan->serial != NULL ? plan->serial : repl_insert_target(stmt);
-        repl_lock_sql(slice_of(text.p + t->offset, t->len), has_row_locks(n), sql);
+        repl_lock_sql(slice_of(text.p + t->offset, t->len),
+            has_row_locks(n) && !plan->serial_is_view, sql); /* that of a view is its tables' */
     } else if (stmt->kind == SQL_COPY_FROM && (t = repl_insert_target(stmt)) != NULL) {
         repl_copy_lock_sql(slice_of(text.p + t->offset, t->len), sql);
     }

@@ -489,13 +489,23 @@ static void insert_body(struct target *t, uint32_t i, struct spans *spans)
         query(t, i);
 }
 
-static void note_serial(struct target *t)
+/* Columns whose rows get numbers; and those behind a view that it does not show, which nobody can
+ * write out. */
+static void note_columns(struct target *t)
 {
-    if (t->w->plan->serial != NULL)
-        return;
-    for (uint32_t i = 0; i < t->table->ncolumns; i++) {
-        if (t->table->columns[i].is_sequence)
-            t->w->plan->serial = t->name;
+    struct repl_plan *p = t->w->plan;
+
+    for (uint32_t i = 0; i < t->table->ncolumns + t->table->nhidden; i++) {
+        const struct repl_column *c = &t->table->columns[i];
+        uint32_t nasks = p->nasks;
+
+        if (c->is_sequence && p->serial == NULL) {
+            p->serial = t->name;
+            p->serial_is_view = t->table->is_view;
+        }
+        if (i >= t->table->ncolumns && repl_default(t->w, c, true).n > 0)
+            repl_differs(t->w, c->def);
+        p->nasks = nasks;
     }
 }
 
@@ -569,7 +579,7 @@ static bool one_statement(struct repl_work *w, uint32_t i, struct spans *spans)
         insert_body(&t, name, spans);
     }
     if (inserts || merges)
-        note_serial(&t);
+        note_columns(&t);
     clauses(&t, name, spans);
     return true;
 }

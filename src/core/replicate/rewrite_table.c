@@ -14,33 +14,74 @@ void repl_table_name(const struct sql_table *table, struct buf *out)
     repl_put_name(out, table->name);
 }
 
+/* A view that can be updated takes the defaults of its table's columns where it has none of its
+ * own. Which column it is stands in the view's rule (resorigtbl, resorigcol); where that cannot be
+ * told, the table's columns count as those that the view does not show. */
+#define C          "pg_catalog."
+#define OP(op)     " OPERATOR(pg_catalog." op ") "
+#define REG(name)  "'pg_catalog." name "'::pg_catalog.regclass"
+#define RULE_OF(x) C "pg_rewrite r ON r.ev_class" OP("=") x " AND r.rulename" OP("=") "'_RETURN'"
+#define ORIGIN                                                                                     \
+    "':resno ([0-9]+) :resname [^:]+ :ressortgroupref [0-9]+ :resorigtbl ([0-9]+) "                \
+    ":resorigcol ([0-9]+)'"
+
+/* v: the columns and what they show, step by step; o: where the default of each is; b: what a view
+ * stands on; c: all columns that are asked for, those that the view does not show last. */
+static const char columns_sql[] =
+    "v(att, depth, rel, col) AS (SELECT a.attnum, 0, a.attrelid, a.attnum FROM " C
+    "pg_attribute a, t WHERE a.attrelid" OP("=") "t.oid AND a.attnum" OP(
+        ">") "0 AND NOT a.attisdropped UNION ALL SELECT v.att, "
+             "v.depth" OP("+") "1, x.rel, x.col FROM v "
+                               "JOIN " RULE_OF("v.rel") " CROSS "
+                                                        "JOIN "
+                                                        "LATERAL "
+                                                        "(SELECT"
+                                                        " " C "min(m[2]"
+                                                        ")::" C "oid AS "
+                                                        "rel, " C "min(m[3]"
+                                                        ")::" C "int2 AS "
+                                                        "col "
+                                                        "FROM " C "regexp_"
+                                                        "matches("
+                                                        "r.ev_"
+                                                        "action:"
+                                                        ":" C "text,"
+                                                        " " ORIGIN ", 'g') "
+                                                        "AS m "
+                                                        "WHERE "
+                                                        "m[1]" OP("=") "v.col::" C "text HAVING " C "count(*)" OP("=") "1 AND " C "min(m[2])" OP("<>") "'0') x), "
+                                                                                                                                                       "o AS (SELECT DISTINCT ON (v.att) v.att, v.rel, v.col FROM v LEFT JOIN " C "pg_attrdef d ON d.adrelid" OP("=") "v.rel AND d.adnum" OP("=") "v.col ORDER BY v.att, d.oid IS NULL, CASE WHEN d.oid IS NULL THEN 0" OP("-") "v.depth ELSE v.depth END), "
+                                                                                                                                                                                                                                                                                                                                                                                "b(oid) AS (SELECT r.ev_class FROM t JOIN " RULE_OF(
+                                                                                                                                                                                                                                                                                                                                                                                    "t.oid") " UNION SELECT p.refobjid FROM b "
+                                                                                                                                                                                                                                                                                                                                                                                             "JOIN " RULE_OF("b.oid") " JOIN " C
+                                                                                                                                                                                                                                                                                                                                                                                                                      "pg_depend p ON p.classid" OP("=") REG("pg_rewrite") " AND p.objid" OP("=") "r.oid AND p.refclassid" OP(
+                                                                                                                                                                                                                                                                                                                                                                                                                          "=")
+                                                                                                                                                                                                                                                                                                                                                                                                                          REG("pg_class") "), "
+                                                                                                                                                                                                                                                                                                                                                                                                                                          "c AS (SELECT o.att, o.rel, o.col FROM o UNION ALL SELECT NULL, a.attrelid, a.attnum FROM b, t, " C "pg_attribute a WHERE a.attrelid" OP("=") "b.oid AND b.oid" OP("<>") "t.oid AND a.attnum" OP(">") "0 AND NOT a.attisdropped AND NOT EXISTS (SELECT 1 FROM v WHERE v.rel" OP(
+                                                                                                                                                                                                                                                                                                                                                                                                                                              "=") "a.attrelid AND v.col" OP("=") "a.attnum)) "
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                  "SELECT CASE WHEN c.att IS NULL THEN '' ELSE n.attname END, " C "format_type(a.atttypid, a.atttypmod), coalesce(" C "pg_get_expr(d.adbin, d.adrelid), (SELECT " C "pg_get_expr(y.typdefaultbin, 0) FROM " C "pg_type y WHERE y.oid" OP(
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                      "=") "a.atttypid)), a.attgenerated" OP("<>") "'', a.attidentity" OP("<>") "'' OR EXISTS (SELECT 1 FROM " C "pg_depend p LEFT JOIN " C "pg_proc f ON f.oid" OP("=") "p.refobjid AND p.refclassid" OP("=") REG("pg_proc") " LEFT JOIN " C "pg_class s ON s.oid" OP("=") "p.refobjid AND p.refclassid" OP("=")
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                      REG("pg_class") " AND s.relkind" OP("=") "'S' WHERE p.classid" OP("=") REG("pg_attrdef") " AND p.objid" OP("=") "d.oid AND (f.provolatile" OP("=") "'v' AND f.proname" OP("!~") "'^(uuid_generate|gen_random)' OR s.oid IS NOT NULL)), EXISTS (SELECT 1 FROM b) FROM t CROSS "
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                      "JOIN c JOIN " C "pg_attribute a ON a.attrelid" OP("=") "c.rel AND a.attnum" OP("=") "c.col LEFT JOIN " C "pg_attribute n ON n.attrelid" OP("=") "t.oid AND n.attnum" OP(
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                          "=") "c.att LEFT JOIN " C "pg_attrdef d ON d.adrelid" OP("=") "a.attrelid AND d.adnum" OP("=") "a.attnum ORDER BY c.att NULLS LAST, c.rel, c.col";
+
 void repl_table_sql(struct slice relation, struct buf *sql)
 {
-    buf_printf(sql,
-        "SELECT a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod), "
-        "coalesce(pg_catalog.pg_get_expr(d.adbin, d.adrelid), (SELECT "
-        "pg_catalog.pg_get_expr(t.typdefaultbin, 0) FROM pg_catalog.pg_type t WHERE t.oid "
-        "OPERATOR(pg_catalog.=) a.atttypid)), a.attgenerated OPERATOR(pg_catalog.<>) '', "
-        "a.attidentity OPERATOR(pg_catalog.<>) '' OR EXISTS (SELECT 1 FROM pg_catalog.pg_depend p "
-        "LEFT JOIN pg_catalog.pg_proc f ON f.oid OPERATOR(pg_catalog.=) p.refobjid AND "
-        "p.refclassid "
-        "OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass LEFT JOIN "
-        "pg_catalog.pg_class s ON s.oid OPERATOR(pg_catalog.=) p.refobjid AND p.refclassid "
-        "OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass AND s.relkind "
-        "OPERATOR(pg_catalog.=) 'S' WHERE p.classid OPERATOR(pg_catalog.=) "
-        "'pg_catalog.pg_attrdef'::pg_catalog.regclass AND p.objid OPERATOR(pg_catalog.=) d.oid AND "
-        "(f.provolatile OPERATOR(pg_catalog.=) 'v' AND f.proname OPERATOR(pg_catalog.!~) "
-        "'^(uuid_generate|gen_random)' OR s.oid IS NOT NULL)) FROM "
-        "pg_catalog.pg_attribute a LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid "
-        "OPERATOR(pg_catalog.=) a.attrelid AND d.adnum OPERATOR(pg_catalog.=) a.attnum WHERE "
-        "a.attrelid OPERATOR(pg_catalog.=) pg_catalog.to_regclass(");
+    buf_printf(sql, "WITH RECURSIVE t(oid) AS (SELECT " C "to_regclass(");
     repl_put_literal(sql, relation);
-    buf_printf(sql, ") AND a.attnum OPERATOR(pg_catalog.>) 0 AND NOT a.attisdropped ORDER BY "
-                    "a.attnum");
+    buf_printf(sql, ")::" C "oid), %s", columns_sql);
 }
 
-void repl_table_row(const struct slice *values, struct repl_column *column)
+void repl_table_row(
+    const struct slice *values, struct repl_column *columns, struct repl_table *table)
 {
+    struct repl_column *column = &columns[table->ncolumns + table->nhidden];
+
+    if (values[0].n > 0)
+        table->ncolumns++;
+    else
+        table->nhidden++;
+    table->is_view = slice_eq_str(values[5], "t");
     column->name = values[0];
     column->type = values[1];
     column->def = values[2].p == NULL ? slice_of("", 0) : values[2];

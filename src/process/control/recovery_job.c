@@ -308,7 +308,8 @@ static void begin_attach(struct recovery_job *job)
     struct err err = {0};
 
     enter(job, RECOVERY_ATTACH);
-    if (!control_ask_monitor(job->ctl, NODE_ATTACH, job->row.node, job->row.who, "", &err)) {
+    if (!control_ask_monitor(job->ctl, job->has_stages ? NODE_ATTACH_HELD : NODE_ATTACH,
+            job->row.node, job->row.who, "", &err)) {
         end(job, &err);
         return;
     }
@@ -374,6 +375,16 @@ static void on_lost(struct probe *p)
 {
 }
 
+/* Clients are about to write without it: taken into use later, it would lack that. */
+static void take_back(struct recovery_job *job)
+{
+    struct err err = {0};
+
+    if (job->has_stages && !control_ask_monitor(job->ctl, NODE_DETACH, job->row.node, job->row.who,
+                               "its recovery gave up waiting for it", &err))
+        log_err(LVL_WARNING, &err);
+}
+
 static void look_at_attach(struct recovery_job *job)
 {
     struct control *ctl = job->ctl;
@@ -383,6 +394,7 @@ static void look_at_attach(struct recovery_job *job)
         enter(job, RECOVERY_DONE);
         end(job, NULL);
     } else if (clock_mono_us() > job->give_up_us) {
+        take_back(job);
         give_up(job, "57014", "the node was not taken into use in time");
     } else {
         look_later(job);

@@ -14,6 +14,7 @@
 #include "cluster/status_file.h"
 #include "cluster/switch_file.h"
 #include "config/conf.h"
+#include "ipc/hold.h"
 #include "sys/clock.h"
 
 #include "monitor_int.h"
@@ -156,6 +157,14 @@ bool monitor_orders_take(struct monitor *m, const struct mail *mail)
     if (monitor_wd_pass(m, &cmd))
         return false;
     switch ((enum node_order)cmd.order) {
+    case NODE_ATTACH_HELD:
+        if (!hold_is_on(m->role.env->shm)) {
+            log_at_detail(LVL_WARNING, NULL, "Recover it again.",
+                "node %d is not attached: clients have gone on without it", cmd.node);
+            return false;
+        }
+        decide_attach(&m->decide, cmd.node, cmd.who, now_us);
+        break;
     case NODE_ATTACH:
         decide_attach(&m->decide, cmd.node, cmd.who, now_us);
         break;

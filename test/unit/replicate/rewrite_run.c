@@ -63,15 +63,15 @@ static const struct repl_table *find(void *ctx, const struct sql_table *name)
     buf_free(&sql);
     if (res == NULL)
         return &table;
-    table.ncolumns = (uint32_t)PQntuples(res);
-    columns = arena_alloc_zero(arena, (table.ncolumns + 1) * sizeof *columns);
+    table = (struct repl_table){0};
+    columns = arena_alloc_zero(arena, ((size_t)PQntuples(res) + 1) * sizeof *columns);
     table.columns = columns;
     for (int i = 0; i < PQntuples(res); i++) {
-        struct slice values[5];
+        struct slice values[REPL_TABLE_VALUES];
 
-        for (int k = 0; k < 5; k++)
+        for (int k = 0; k < REPL_TABLE_VALUES; k++)
             values[k] = value(res, i, k);
-        repl_table_row(values, &columns[i]);
+        repl_table_row(values, columns, &table);
     }
     PQclear(res);
     return &table;
