@@ -96,7 +96,7 @@ def test_what_cannot_be_filled_in(pair):
         head = b"PGCOPY\n\xff\r\n\0" + bytes(8)
         row = b"\0\2" + b"\0\0\0\4\0\0\0\5" * 2
         fine(copy(c, "copy b from stdin binary", head + row, row + b"\xff\xff"))
-        c.send(w.parse("copy b from stdin"), w.bind(), w.execute(), w.message("S"))
+        c.send(w.parse("copy b from stdin"), w.bind(portal="p"), w.execute("p"), w.SYNC)
         assert error_of(c.ready()).sqlstate == "0A000"
         it.equal(tables=("t", "q", "b"))
 
@@ -188,3 +188,48 @@ def test_copies_and_inserts_count_alike(pair):
         t.join()
     rows = it.everywhere("select md5(string_agg(id || ' ' || v, ',' order by id)), count(*) from q")
     assert rows[0] == rows[1] == rows[2] and rows[0][0][1] == b"1320"
+
+
+def copy_data(text):
+    return w.message("d", text.encode())
+
+
+@pytest.mark.parametrize("sync_first", [True, False], ids=["sync", "none"])
+def test_copy_by_the_extended_protocol(pair, sync_first):
+    """As tokio-postgres and others do: Parse, Bind, Execute, a Sync that the server ignores, data, CopyDone, Sync."""
+    it = pair(3)
+    early = w.SYNC if sync_first else b""
+    with it.client() as c:
+        def begin(sql, *front):
+            c.send(*front, w.parse(sql), w.bind(), w.describe("", "P"), w.execute(), early or w.message("H"))
+        begin("copy t (id, u) from stdin")
+        assert [c.read().type for _ in range(4)] == ["1", "2", "n", "G"]
+        c.send(copy_data("1\t\\N\n2"), copy_data("\t\\N\n"), w.message("c"), w.SYNC)
+        got = c.ready()
+        assert [m.type for m in got] == ["C", "Z"] and got[0].body == b"COPY 2\0" and got[-1].body == b"I"
+        # All of it at once, among others, in a transaction; and a statement that was prepared before.
+        c.send(w.parse("copy q (v) from stdin", "cp"), w.SYNC)
+        c.ready()
+        c.send(w.parse("begin"), w.bind(), w.execute(), w.parse("insert into t (id) values (3)"), w.bind(), w.execute(),
+               w.bind(name="cp"), w.execute(), copy_data("7\n8\n"), w.message("c"),
+               w.parse("commit"), w.bind(), w.execute(), w.SYNC)
+        got = c.ready()
+        assert [m.body for m in got if m.type == "C"] == [b"BEGIN\0", b"INSERT 0 1\0", b"COPY 2\0", b"COMMIT\0"], got
+        # What fails is undone on all, and what follows is left out up to the Sync.
+        begin("copy t (id, u) from stdin", w.parse("insert into t (id) values (50)") + w.bind() + w.execute())
+        assert [c.read().type for _ in range(3 + 4)] == ["1", "2", "C", "1", "2", "n", "G"]
+        c.send(copy_data("60\t\\N\n1\t\\N\n"), w.message("c"), w.parse("insert into t (id) values (51)"), w.bind(), w.execute(), w.SYNC)
+        got = c.ready()
+        assert error_of(got).sqlstate == "23505" and [m.type for m in got] == ["E", "Z"] and got[-1].body == b"I"
+        begin("copy t (id, u) from stdin")
+        assert [c.read().type for _ in range(4)] == ["1", "2", "n", "G"]
+        c.send(copy_data("70\t\\N\n"), w.message("f", b"enough\0"), w.SYNC)
+        assert error_of(c.ready()).sqlstate == "57014"
+        begin("copy nowhere from stdin")
+        assert error_of(c.ready() if sync_first else c.read_until("E")).sqlstate == "42P01"
+        if not sync_first:
+            c.send(w.SYNC)
+            c.ready()
+        assert c.value("select count(*) from t") == "3"
+        it.equal()
+    assert it.nodes[2].value("select string_agg(v::text, ',' order by id) from q") == "7,8"

@@ -128,8 +128,9 @@ def test_killed_at_every_step(pair, monkeypatch, who, step):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("node", [0, 1], ids=["main", "other"])
 @pytest.mark.parametrize("step", STEPS)
-def test_a_server_dies_at_every_step(pair, monkeypatch, step):
+def test_a_server_dies_at_every_step(pair, monkeypatch, step, node):
     it = pair(conf_of_nodes=NODE, env=monkeypatch, kill=(step, "s"), health_check_max_retries=30, health_check_retry_delay=1, **CONF)
     c = it.client()
     worker = int(c.rows("show pool_processes")[0][0])
@@ -137,13 +138,13 @@ def test_a_server_dies_at_every_step(pair, monkeypatch, step):
         one(c, f"begin; insert into t (id) values ({i}); commit")
     c.send(w.query(f"begin; insert into t (id) values ({it.killed_at}); commit"))
     waits.wait_for("the worker stands", lambda: procs.stat_fields(worker)[0] == "T", 20)
-    it.nodes[1].stop(signal.SIGQUIT)
+    it.nodes[node].stop(signal.SIGQUIT)
     os.kill(worker, signal.SIGCONT)
     try:
         c.simple("select 1")
     except (OSError, w.WireClosed):
         pass
-    it.nodes[1].start()
+    it.nodes[node].start()
     settled(it)
     assert int(count_of(it, "true")) in (it.killed_at, it.killed_at + 1)
     if step >= DECIDED:

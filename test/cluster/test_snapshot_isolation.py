@@ -184,7 +184,7 @@ def test_a_wait_has_a_limit(pair):
         # The other way round: a snapshot that hangs on a node keeps a COMMIT waiting.
         one(d, "begin; update counted set n = 7 where id = 2")
         stopped = next(int(r[0]) for r in it.nodes[1].rows(
-            "select pid from pg_stat_activity where backend_type = 'client backend' and state = 'idle' and pid <> pg_backend_pid() order by query_start desc"))
+            "select pid from pg_stat_activity where query = 'COMMIT' and state = 'idle' and pid <> pg_backend_pid() order by query_start desc"))
         os.kill(stopped, signal.SIGSTOP)
         try:
             for c in (a, b):

@@ -179,6 +179,7 @@ void native_free(struct client *c)
     buf_free(&n->in);
     buf_free(&n->kept.out);
     buf_free(&n->kept.ops);
+    buf_free(&n->copy_sql);
     buf_free(&n->rows);
     buf_free(&n->held);
     buf_free(&n->out);
@@ -295,7 +296,9 @@ void native_finish(struct native *n)
         n->commit.wrote = false;
         native_settle_schema(n);
     }
-    n->is_open = n->ex.is_batch && !n->ex.ends_in_sync;
+    n->is_open = !n->ex.ends_in_sync;
+    if (!n->is_open && tx == 'I')
+        buf_clear(&n->copy_sql); /* its portal ends */
     n->skips = n->is_open && (n->skips || n->ex.failing);
     if (!n->is_open)
         client_say_ready(c, tx);

@@ -3,7 +3,8 @@
  *
  * The client's messages go as they are. What is bound and would not do the same on every node is
  * parsed once more in front of its Bind, rewritten, under a name of ours, and the Bind names that:
- * so the client's own statement is described as it wrote it. A lock of a table goes there, too. */
+ * so the client's own statement is described as it wrote it. A lock of a table goes there, too.
+ * COPY FROM is parsed, bound and described as it is, and executed by a Query. */
 #include "config.h"
 
 #include <string.h>
@@ -52,6 +53,12 @@ struct bound {
     bool by_sql;    /* prepared by SQL */
 };
 
+static void cut(struct native *n, const char *at)
+{
+    n->scanned = (uint32_t)(at - n->in.data);
+    n->ex.ends_in_sync = false;
+}
+
 static bool has(const struct look *look, unsigned what)
 {
     return (look->has & what) != 0;
@@ -82,12 +89,12 @@ static void read_bound(struct native *n, struct slice name, struct bound *b)
     native_parse(n, b->sql, &b->facts);
 }
 
-static const char *unsupported(const struct bound *b)
+static const char *unsupported(const struct batch_msg *m, const struct bound *b)
 {
     const struct sql_stmt *s = &b->facts.stmts[0];
 
-    if (s->kind == SQL_COPY_FROM)
-        return "COPY FROM by the extended protocol";
+    if (s->kind == SQL_COPY_FROM && m->portal.n > 0)
+        return "COPY FROM by a named portal";
     if (s->kind == SQL_PREPARE)
         return "PREPARE (SQL) by the extended protocol";
     if (s->kind == SQL_EXECUTE || s->inner == SQL_EXECUTE)
@@ -108,6 +115,34 @@ static enum native_verdict judge_values(
     return native_says_that_it_differs(n, &b->plan) ? NATIVE_REFUSED : NATIVE_GO;
 }
 
+static bool is_copy(const struct bound *b)
+{
+    return b->facts.nstmts > 0 && b->facts.stmts[0].kind == SQL_COPY_FROM;
+}
+
+static void note_copy(struct native *n, const struct batch_msg *m, const struct bound *b)
+{
+    if (m->portal.n > 0)
+        return;
+    buf_clear(&n->copy_sql);
+    if (is_copy(b))
+        buf_put(&n->copy_sql, b->sql.p, b->sql.n);
+}
+
+bool native_batch_copies(struct native *n)
+{
+    const char *p = n->in.data;
+    struct batch_msg m;
+
+    if (n->copy_sql.len == 0 || n->skips || n->failed >= 0 ||
+        !batch_next(&p, n->in.data + n->scanned, &m) || m.type != FE_EXECUTE || m.portal.n > 0)
+        return false;
+    cut(n, p);
+    n->text = slice_of(arena_strndup(n->arena, n->copy_sql.data, n->copy_sql.len), n->copy_sql.len);
+    buf_clear(&n->copy_sql);
+    return true;
+}
+
 static enum native_verdict judge_bind(
     struct native *n, struct look *look, const struct batch_msg *m, struct bound *b)
 {
@@ -125,12 +160,12 @@ static enum native_verdict judge_bind(
             judge_failed(n, &b->facts.stmts[0], look);
         return NATIVE_GO;
     }
-    if (b->facts.nstmts > 0 && unsupported(b) != NULL) {
-        native_refuse(n, "0A000", "native replication does not support %s", unsupported(b));
+    if (b->facts.nstmts > 0 && unsupported(m, b) != NULL) {
+        native_refuse(n, "0A000", "native replication does not support %s", unsupported(m, b));
         return NATIVE_REFUSED;
     }
     v = native_judge(n, sql, &b->facts, 0, &n->place);
-    if (v != NATIVE_GO || b->facts.nstmts == 0)
+    if (v != NATIVE_GO || b->facts.nstmts == 0 || is_copy(b))
         return v;
     s = &b->facts.stmts[0];
     if (s->tx.op == SQL_TX_BEGIN)
@@ -431,12 +466,6 @@ static bool is_over(struct part *part, const struct batch_msg *m, const char *p)
     return false;
 }
 
-static void cut(struct native *n, const char *at)
-{
-    n->scanned = (uint32_t)(at - n->in.data);
-    n->ex.ends_in_sync = false;
-}
-
 /* Reads what is bound, up to where the part ends, which is cut off: its end comes back. */
 static const char *find_part(struct native *n, struct bound *bounds)
 {
@@ -454,9 +483,14 @@ static const char *find_part(struct native *n, struct bound *bounds)
         }
         if (m.type == FE_PARSE || m.type == FE_CLOSE)
             native_prepared_note(n, &m);
+        if (m.type == FE_EXECUTE && m.portal.n == 0 && n->copy_sql.len > 0 && n->failed < 0) {
+            cut(n, at);
+            return at;
+        }
         if (m.type != FE_BIND)
             continue;
         read_bound(n, m.name, &bounds[count]);
+        note_copy(n, &m, &bounds[count]);
         if (breaks(&bounds[count]) == BREAKS_AROUND && part.nbinds > 0 && part.start > n->in.data) {
             cut(n, part.start);
             return part.start;

@@ -232,6 +232,7 @@ struct native {
     struct slice *values;
     struct native_change *changes_made; /* to prepared statements */
     uint32_t nchanges;
+    struct buf copy_sql;    /* of a COPY FROM that is bound to the unnamed portal; else empty */
     struct repl_copy *copy; /* rows of COPY that are filled in; NULL: as they come */
     struct buf rows;        /* of an answer for us, each with its length */
     struct buf held;        /* told when all have answered */
@@ -460,6 +461,9 @@ void native_leave_behind(struct native *n);
 /* native_batch.c */
 /* Places the sequence in n->in, and puts it into n->out with what was rewritten. */
 enum native_verdict native_batch_plan(struct native *n);
+/* The exchange in n->in begins with the Execute of a COPY FROM: it is cut off behind that, and runs
+ * as n->text, as by a Query, for only so do all nodes get the data. */
+bool native_batch_copies(struct native *n);
 
 /* native_prepared.c */
 /* By name, as it is behind what the exchange at hand does; NULL: there is none that is known. What

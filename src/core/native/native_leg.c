@@ -369,7 +369,9 @@ static void on_error_answer(struct native_leg *leg, struct slice whole, struct s
     if (is_sound)
         buf_printf(&leg->said, "%.*s: %.*s", (int)m.sqlstate.n, m.sqlstate.p, (int)m.message.n,
             m.message.p);
-    tell(leg, leg->error.data, leg->error.len);
+    /* What ends its connection is not the client's: the loss is told. */
+    if (!is_sound || !(slice_eq_str(m.severity, "FATAL") || slice_eq_str(m.severity, "PANIC")))
+        tell(leg, leg->error.data, leg->error.len);
 }
 
 /* The client is told that its transaction is committed when it is, everywhere. */

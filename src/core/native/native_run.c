@@ -311,7 +311,7 @@ static void next_query(struct native *n)
     enum native_verdict v = NATIVE_GO;
 
     if (n->facts.nstmts > 0 && n->at == n->facts.nstmts) {
-        if (n->wrapped)
+        if (n->wrapped && n->ex.ends_in_sync)
             end_wrapped(n);
         else
             native_finish(n);
@@ -678,10 +678,21 @@ static bool has_question_failed(struct native *n)
     return true;
 }
 
+static void begin_text(struct native *n)
+{
+    client_stats_on_query(n->c);
+    client_note_statement(n->c, n->text);
+    if (client_log_statements(n->c))
+        client_log_statement(n->c, "", n->text);
+    native_parse(n, n->text, &n->facts);
+    native_next(n);
+}
+
 static void begin_query(struct native *n)
 {
     struct client *c = n->c;
 
+    buf_clear(&n->copy_sql);
     n->text = slice_of(n->in.data + PROTO_HEADER_BYTES, n->scanned - PROTO_HEADER_BYTES);
     if (n->text.n > 0 && n->text.p[n->text.n - 1] == '\0')
         n->text.n--;
@@ -698,12 +709,7 @@ static void begin_query(struct native *n)
             return;
         }
     }
-    client_stats_on_query(c);
-    client_note_statement(c, n->text);
-    if (client_log_statements(c))
-        client_log_statement(c, "", n->text);
-    native_parse(n, n->text, &n->facts);
-    native_next(n);
+    begin_text(n);
 }
 
 void native_start(struct native *n)
@@ -720,6 +726,11 @@ void native_start(struct native *n)
     if (type == FE_QUERY) {
         n->skips = false;
         begin_query(n);
+        return;
+    }
+    if (type == FE_EXECUTE && native_batch_copies(n)) {
+        n->ex.is_batch = false;
+        begin_text(n);
         return;
     }
     client_stats_on_query(n->c);

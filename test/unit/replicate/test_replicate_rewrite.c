@@ -31,8 +31,11 @@ static const struct repl_column plain_columns[] = {
     {S("b"), S("integer"), S("7"), false, false},
     {S("w"), S("timestamp without time zone"), {"", 0}, false, false},
 };
-static const struct repl_table tables[] = {{t_columns, 5}, {s_columns, 2}, {plain_columns, 3}};
-static const struct repl_table none = {NULL, 0};
+static const struct repl_table tables[] = {
+    {t_columns, 5, 0, false}, {s_columns, 2, 0, false}, {plain_columns, 3, 0, false}};
+static const struct repl_table none = {NULL, 0, 0, false};
+/* A view of the first three columns of t. */
+static const struct repl_table view = {t_columns, 3, 2, true};
 
 static const struct repl_table *find(void *ctx, const struct sql_table *table)
 {
@@ -43,6 +46,8 @@ static const struct repl_table *find(void *ctx, const struct sql_table *table)
         return &tables[1];
     if (slice_eq_str(table->name, "plain"))
         return &tables[2];
+    if (slice_eq_str(table->name, "view"))
+        return &view;
     return slice_eq_str(table->name, "unknown") ? NULL : &none;
 }
 
@@ -219,6 +224,19 @@ static void put_rows(struct buf *sql, const char *head, int n)
     buf_put_byte(sql, '\0');
 }
 
+/* What a view shows is filled in; what it does not show is named. */
+START_TEST(views_hide_columns)
+{
+    plan_for("INSERT INTO view (id) VALUES (1)", false);
+    ck_assert(plan.verdict == REPL_REWRITE);
+    ck_assert_uint_eq(plan.nasks, 1);
+    ck_assert(slice_eq_str(plan.differs, "gen_random_uuid()"));
+    ck_assert_ptr_null(plan.serial);
+    plan_for("INSERT INTO t (id) VALUES (1)", false);
+    ck_assert_uint_eq(plan.differs.n, 0);
+}
+END_TEST
+
 /* No server takes so many columns in one row. */
 START_TEST(values_are_asked_for_in_rows)
 {
@@ -333,6 +351,7 @@ int main(void)
     tcase_add_test(tc, execute_gets_arguments);
     tcase_add_loop_test(tc, what_cannot_be_spliced, 0, sizeof refused / sizeof refused[0]);
     tcase_add_loop_test(tc, bound_words_that_move, 0, sizeof bound / sizeof bound[0]);
+    tcase_add_test(tc, views_hide_columns);
     tcase_add_test(tc, values_are_asked_for_in_rows);
     tcase_add_test(tc, values_have_a_limit);
     tcase_add_test(tc, literals_are_quoted);
