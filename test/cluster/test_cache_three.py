@@ -33,6 +33,7 @@ SCHEMA = ("create table t (id int primary key, v bigint, n int)", f"insert into 
 # What is compared when all is quiet; {k}: a key.
 READS = ("select v from t where id = {k}", "select v from p where id = {k}", "select sum(v) from t where id in ({k}, 3, 7)", "select v from p where id in ({k}, 13)",
          "select * from w order by id", "select sum(v), count(*) from p", "select count(*) from t join u on u.t_id = t.id", "select x.v from t x, p y where x.id = y.id and x.id = {k}",
+         "select x.v, y.t_id from t x join u y on y.t_id = x.id where x.id in ({k}, 5)", "select x.v, y.v from p x join p y on y.id = x.n where x.id = {k} and y.id in (1, 2, {k})",
          "select * from r order by id", "select count(*) from p1", "select t_id from u where id = {k}", "select v from t where n = 2 order by id")
 DDL = ("alter table t add column if not exists extra int default 1", "alter table t drop column if exists extra", "create or replace view w as select id, v from t where n < 4",
        "create or replace view w as select id, v from t where n < 2", "alter table p detach partition p2", "alter table p attach partition p2 for values from (12) to (1000)",

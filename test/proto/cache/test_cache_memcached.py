@@ -11,7 +11,7 @@ from pgt import postgres, procs
 from pgt.waits import wait_for
 from pgt.wire import SYNC, bind, execute, parse, query
 
-pytestmark = pytest.mark.skipif(IS_MISSING, reason="no memcached is installed")
+pytestmark = pytest.mark.skipif(IS_MISSING, reason="no memcached is installed, or pgpool was built without libmemcached")
 READ = "select b from far where a = 1"
 TIMEOUT_MS = 500
 
