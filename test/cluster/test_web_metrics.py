@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: PostgreSQL
 """test_web_metrics: /metrics, who may read it, and what Grafana and Prometheus are given for it."""
 import base64
+import contextlib
 import hashlib
 import json
+import os
 import re
+import resource
 from pathlib import Path
 
 import pytest
 
 from pgt import procs, waits, web
-from pgt.wire import Wire, query
+from pgt.wire import Wire, query, startup
 
 GRAFANA = Path(__file__).parents[2] / "doc" / "grafana"
 WATCHED = {"health_check_period": 1, "sr_check_period": 1, "sr_check_user": "postgres", "health_check_user": "postgres"}
@@ -263,3 +266,40 @@ def test_dashboard_and_alerts(pool):
                         any(label in have for n in names_in(expr) for have, _ in found[n]), (label, expr)
     for expr in exprs:
         assert expr.count("(") == expr.count(")") and expr.count("{") == expr.count("}")
+
+
+def cpu_s(pid: int) -> float:
+    """Processor time of a process so far."""
+    words = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()
+    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@pytest.mark.slow
+def test_cost_of_a_scrape(pg, start_pool):
+    """With ten thousand clients a scrape takes no more than 20 ms of processor time."""
+    wanted, scrapes = 10000, 100
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < wanted + 1000:
+        pytest.skip(f"{hard} descriptors are too few")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    try:
+        pool = web_pool(start_pool, pg.address, pool_mode="transaction", max_clients=wanted + 100, log_connections=False)
+        with contextlib.ExitStack() as stack:
+            for _ in range(wanted):
+                sock = stack.enter_context(pool.address.connect(60))  # Wire is for fewer: it asks select()
+                sock.sendall(startup({"user": "postgres", "database": "postgres"}))
+                said = b""
+                while not said.endswith(b"Z\0\0\0\x05I"):
+                    said += sock.recv(4096)
+            assert value(scrape(pool), "pgpool_clients", state="idle") == wanted
+            web_pid = next(p for p in pool.pids() if b"HTTP" in Path(f"/proc/{p}/cmdline").read_bytes())
+            rounds = []
+            for _ in range(3):
+                before = cpu_s(web_pid)
+                for _ in range(scrapes):
+                    assert web.ask(pool.web, "/metrics").status == 200
+                rounds.append((cpu_s(web_pid) - before) / scrapes)
+            print(f"a scrape with {wanted} clients: {min(rounds) * 1000:.2f} ms of processor time, the best of {rounds}")
+            assert min(rounds) <= 0.020
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

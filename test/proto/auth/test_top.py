@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: PostgreSQL
 """test_top: `pgpool top` on a terminal of the test's, and as text."""
+import contextlib
 import fcntl
 import hashlib
 import os
 import pty
 import re
 import select
+import signal
 import struct
 import subprocess
 import termios
@@ -41,9 +43,9 @@ def command(pool, *more: str) -> tuple[list[str], dict[str, str]]:
 class Terminal:
     """A program on a terminal of 40 lines and 200 columns; what it wrote, without the terminal's own words."""
 
-    def __init__(self, args: list[str], env: dict[str, str]):
+    def __init__(self, args: list[str], env: dict[str, str], lines: int = 40, columns: int = 200):
         self.master, slave = pty.openpty()
-        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 200, 0, 0))
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
         self.process = subprocess.Popen(args, env=env, stdin=slave, stdout=slave, stderr=slave)
         os.close(slave)
         self.seen = ""
@@ -70,6 +72,10 @@ class Terminal:
     def expect(self, text: str) -> None:
         wait_for(f"{text!r} is on the screen", lambda: text in self.read(), 20)
         self.seen = self.seen.split(text, 1)[1]
+
+    def resize(self, lines: int, columns: int) -> None:
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+        self.process.send_signal(signal.SIGWINCH)
 
     def press(self, keys: str) -> None:
         os.write(self.master, keys.encode())
@@ -121,6 +127,32 @@ def test_cancel(pool):
             assert t.end() == 0
         assert [m.sqlstate for m in victim.ready() if m.type == "E"] == ["57014"]
         assert victim.value("select 1") == "1", "the session goes on"
+
+
+SIZES = [(1, 1), (2, 3), (3, 20), (4, 200), (5, 10), (24, 80), (200, 500)]
+
+
+@pytest.mark.parametrize("lines,columns", SIZES)
+def test_sizes(pool, lines, columns):
+    """Terminals of any size, with more rows than fit, are drawn in every view, and after each change."""
+    with contextlib.ExitStack() as stack:
+        for _ in range(12):
+            w = stack.enter_context(Wire(pool.address, seconds=30))
+            assert w.login("boss", "postgres", "boss_pw")[-1].type == "Z"
+        t = stack.enter_context(Terminal(*command(pool, "-i", "0.1"), lines=lines, columns=columns))
+        wait_for("something is drawn", lambda: t.read().strip() != "", 20)
+        for key in "123456789":
+            t.press(key + "><r" + "\x1bOB" * 5 + "\x1b[6~\x1b[5~\x1bOA")
+        for size in SIZES:
+            t.resize(*size)
+            t.press("1 ")
+            t.read()
+        assert t.process.poll() is None, t.read()
+        t.resize(40, 200)
+        t.press("1")
+        t.expect("boss")
+        t.press("q")
+        assert t.end() == 0
 
 
 def look_and_kill(t: Terminal, victim: Wire, number: str) -> None:
