@@ -20,6 +20,7 @@
 
 #include "wd_codec.h"
 #include "wd_match.h"
+#include "wd_rollback.h"
 
 #define TICK_MS        20
 #define UNIT           8
@@ -67,6 +68,10 @@ struct wd_raft {
         const struct raft_entry entries[], unsigned n, raft_io_append_cb cb);
     raft_io_recv_cb recv;
     struct wd_match match;
+    struct wd_rollback rollback;
+    int (*disk_load)(struct raft_io *io, raft_term *term, raft_id *voted_for,
+        struct raft_snapshot **snapshot, raft_index *start, struct raft_entry *entries[],
+        size_t *n);
     struct list sent;
     struct task tell_sent;
     struct io tick_io;
@@ -208,6 +213,10 @@ void wd_raft_take(struct wd_raft *wr, int from, struct slice body)
     wake_clock(wr);
     m.server_id = id_of(from);
     m.server_address = wr->address[from];
+    if (!wd_rollback_take(&wr->rollback, &wr->raft, &m)) {
+        break_off(wr, "a change of the members cannot be taken back");
+        return;
+    }
     if (m.type == RAFT_IO_APPEND_ENTRIES)
         wd_match_begin(&wr->match, m.append_entries.term, m.append_entries.prev_log_index,
             m.append_entries.n_entries);
@@ -426,8 +435,23 @@ static int start_raft(struct wd_raft *wr, const struct wd_raft_opts *o)
     return rc == 0 ? raft_start(&wr->raft) : rc;
 }
 
+/* The members that a snapshot names are agreed on; its log may have a change that is not. */
+static int io_load(struct raft_io *io, raft_term *term, raft_id *voted_for,
+    struct raft_snapshot **snapshot, raft_index *start, struct raft_entry *entries[], size_t *n)
+{
+    struct wd_raft *wr = of_io(io);
+    int rc = wr->disk_load(io, term, voted_for, snapshot, start, entries, n);
+
+    if (rc == 0 && *snapshot != NULL)
+        wd_rollback_note(
+            &wr->rollback, (*snapshot)->configuration_index, &(*snapshot)->configuration);
+    return rc;
+}
+
 static void make_callbacks(struct wd_raft *wr)
 {
+    wr->disk_load = wr->io.load;
+    wr->io.load = io_load;
     wr->disk_start = wr->io.start;
     wr->disk_close = wr->io.close;
     wr->disk_append = wr->io.append;
@@ -518,6 +542,7 @@ void wd_raft_free(struct wd_raft **wp)
     if (!wr->is_closed)
         return; /* libraft still holds it: the process ends now */
     raft_uv_close(&wr->io);
+    wd_rollback_fini(&wr->rollback);
     mem_free(wr);
 }
 
@@ -680,6 +705,7 @@ static bool may_change(struct wd_raft *wr)
 {
     wake_clock(wr);
     wr->change.data = wr;
+    wd_rollback_before_change(&wr->rollback, &wr->raft);
     return !wr->is_broken && wr->raft.state == RAFT_LEADER && !wr->is_changing && !wr->is_giving;
 }
 

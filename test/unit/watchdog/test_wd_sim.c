@@ -4,9 +4,10 @@
  * wd_votes.c. Made up are network, kernel, monitor and servers. By seeds: messages are late or
  * lost, in one direction or both; processes hang and go on, or end and begin anew; machines sleep
  * (the boot clock goes on, the monotonic one and libraft's do not); disks are slow;
- * primaries die. At every step: at most one pgpool holds the address, and each failover promotes at
- * most one server. After each storm: one leads and holds the address, all logs are the same, no
- * server is forgotten. test_wd_sim [SEEDS [FIRST]] */
+ * primaries die; members are taken out of the settings and come back. At every step: at most one
+ * pgpool holds the address, and each failover promotes at most one server. After each storm: one
+ * leads and holds the address, all logs are the same, no server is forgotten. test_wd_sim [SEEDS
+ * [FIRST]] */
 #include "config.h"
 
 #include <raft.h>
@@ -284,6 +285,8 @@ static void go_away(struct pool *p, int i, bool restarts, int64_t ms)
 
 static void step_pool(struct pool *p, int i)
 {
+    int k;
+
     world.at = i;
     if (p->holds && wd_addr_boot_ms() >= p->until_ms)
         p->holds = false; /* the kernel does not need us for that */
@@ -292,6 +295,8 @@ static void step_pool(struct pool *p, int i)
     if (p->back_ms != 0)
         return;
     p->w.role.loop.now_us = clock_mono_us();
+    for (k = 0; k < world.n; k++)
+        wd_put_bit(p->w.unwanted, k, k == world.without && k != i);
     if (sim_now_ms() >= p->tick_ms)
         tick(p);
     if (sim_now_ms() >= p->look_ms && !p->w.is_witness) {
@@ -404,7 +409,7 @@ static void make_trouble(void)
     int i = (int)sim_below((uint32_t)world.n);
     int k = (int)sim_below((uint32_t)world.n);
 
-    switch (sim_below(9)) {
+    switch (sim_below(10)) {
     case 0:
         cut_in_two();
         break;
@@ -425,6 +430,9 @@ static void make_trouble(void)
         break;
     case 6:
         begin_plot(i);
+        break;
+    case 7: /* all are told by a reload */
+        world.without = sim_below(2) == 0 ? i : WD_NO_MEMBER;
         break;
     default:
         if (world.pool[i].back_ms == 0)
@@ -465,6 +473,7 @@ static void run(int64_t ms, bool is_storm)
 static void check_calm(void)
 {
     const struct wd_state *first = &world.pool[0].w.state;
+    bool voter[WD_MAX_MEMBERS];
     int nleaders = 0;
     int i;
 
@@ -478,6 +487,8 @@ static void check_calm(void)
         nleaders++;
         if (w->is_witness || !w->lead.is_led || !world.pool[i].holds)
             sim_fail("who leads does not hold the address");
+        if (wd_raft_voters(w->raft, voter) != world.n)
+            sim_fail("a member is forgotten");
     }
     if (nleaders != 1)
         sim_fail("nobody leads, or too many do");
@@ -494,6 +505,7 @@ static void try_seed(int n, int nwitnesses)
     int i;
 
     memset(&world, 0, offsetof(struct world, gen));
+    world.without = WD_NO_MEMBER;
     world.random = seed * 2654435761u + (unsigned)n;
     world.n = n;
     world.nwitnesses = nwitnesses;
@@ -530,20 +542,25 @@ static void try_seed(int n, int nwitnesses)
     for (i = 0; i < STORMS; i++) {
         run(STORM_MS, true);
         heal();
+        world.without = WD_NO_MEMBER;
         run(CALM_MS, false);
         check_calm();
     }
-    for (i = 0; i < n; i++)
+    for (i = 0; i < n; i++) {
         mem_free(world.pool[i].w.role.env);
+        wd_rollback_fini(&world.pool[i].rollback);
+    }
     for (i = 0; i < world.nmessages; i++)
         free(world.message[i].body);
     raft_fixture_close(&world.f);
 }
 
-static void load_conf(void)
+/* Of all pgpools but one; WD_NO_MEMBER: of all. */
+static struct conf_gen *load_conf(int without)
 {
     char path[] = "/tmp/test_wd_sim.XXXXXX";
     struct conf_report report;
+    struct conf_gen *gen;
     int fd = mkstemp(path);
     FILE *file = fdopen(fd, "w");
     int i;
@@ -553,14 +570,17 @@ static void load_conf(void)
         "wd_election_timeout = %d\n",
         ELECTION_MS);
     for (i = 0; i < MAX_POOLS; i++)
-        fprintf(file, "hostname%d = 'h%d'\nwd_port%d = 9000\npgpool_port%d = 9999\n", i, i, i, i);
+        if (i != without)
+            fprintf(
+                file, "hostname%d = 'h%d'\nwd_port%d = 9000\npgpool_port%d = 9999\n", i, i, i, i);
     fclose(file);
     conf_report_init(&report);
-    world.gen = conf_load(path, NULL, &report);
+    gen = conf_load(path, NULL, &report);
     unlink(path);
     conf_report_fini(&report);
-    if (world.gen == NULL)
+    if (gen == NULL)
         sim_fail("the settings cannot be used");
+    return gen;
 }
 
 int main(int argc, char **argv)
@@ -571,9 +591,13 @@ int main(int argc, char **argv)
     unsigned long npromotions = 0;
     unsigned long nsnapshots = 0;
     unsigned long nrestored = 0;
+    unsigned long nchanges = 0;
+    int i;
 
     log_configure("", LVL_FATAL, LOG_DEFAULT);
-    load_conf();
+    world.gen = load_conf(WD_NO_MEMBER);
+    for (i = 0; i < MAX_POOLS; i++)
+        world.gen_without[i] = load_conf(i);
     for (seed = first; seed < first + nseeds; seed++) {
         const int *kind = kinds[seed % (sizeof kinds / sizeof kinds[0])];
 
@@ -581,10 +605,13 @@ int main(int argc, char **argv)
         npromotions += (unsigned long)world.npromotions;
         nsnapshots += (unsigned long)world.nsnapshots;
         nrestored += (unsigned long)world.nrestored;
+        nchanges += (unsigned long)world.nchanges;
     }
-    printf("%lu seeds, %lu failovers, %lu snapshots, %lu of them sent: one holder, one promotion, "
-           "nothing forgotten\n",
-        nseeds, npromotions, nsnapshots, nrestored);
+    printf("%lu seeds, %lu failovers, %lu snapshots, %lu of them sent, %lu changes of members: one "
+           "holder, one promotion, nothing forgotten\n",
+        nseeds, npromotions, nsnapshots, nrestored, nchanges);
     conf_gen_free(&world.gen);
+    for (i = 0; i < MAX_POOLS; i++)
+        conf_gen_free(&world.gen_without[i]);
     return EXIT_SUCCESS;
 }

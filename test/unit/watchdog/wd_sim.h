@@ -9,6 +9,7 @@
 #include "config/conf.h"
 #include "process/watchdog/wd_int.h"
 #include "process/watchdog/wd_match.h"
+#include "process/watchdog/wd_rollback.h"
 
 #define MAX_POOLS   7
 #define SERVERS     3
@@ -29,6 +30,7 @@ struct pool {
     struct raft_io inner; /* the fixture's; what libraft calls comes through our wd_match first */
     raft_io_recv_cb recv;
     struct wd_match match;
+    struct wd_rollback rollback;
     int64_t back_ms; /* hangs or is being started anew until then; 0: it runs */
     bool restarts;   /* it is being started anew */
     bool sleeps; /* its machine does: its monotonic clock stands still, the boot clock goes on */
@@ -44,11 +46,13 @@ struct pool {
     int64_t heard_us[MAX_POOLS];
     int nproposals;
     bool is_giving;
+    bool is_changing; /* of the members */
     bool is_barred;
     raft_term barrier_term;
     raft_term current_term;
     struct raft_barrier barrier;
     struct raft_transfer transfer;
+    struct raft_change change;
 };
 
 struct message {
@@ -86,7 +90,10 @@ struct world {
     int64_t plot_ms;         /* when the second half of a plot is due; 0: there is none */
     int plot_leader;
     int plot_heir;
+    int without; /* whom the settings of the others do not name now; WD_NO_MEMBER */
+    int nchanges;
     struct conf_gen *gen;
+    struct conf_gen *gen_without[MAX_POOLS];
 };
 
 extern struct world world;

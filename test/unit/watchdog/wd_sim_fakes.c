@@ -46,7 +46,9 @@ int64_t wd_addr_boot_ms(void)
 }
 const struct conf_gen *role_loop_gen(const struct role_loop *rl)
 {
-    return world.gen;
+    return world.without == WD_NO_MEMBER || world.without == world.at
+               ? world.gen
+               : world.gen_without[world.without];
 }
 void timer_start(struct loop *lp, struct timer *t, int64_t delay_ms)
 {
@@ -217,7 +219,7 @@ bool wd_raft_is_proposing(const struct wd_raft *wr)
 }
 bool wd_raft_is_changing(const struct wd_raft *wr)
 {
-    return false;
+    return pool_of_raft(wr)->is_changing;
 }
 static struct pool *pool_of_io(const struct raft_io *io)
 {
@@ -233,6 +235,8 @@ static void guarded_recv(struct raft_io *io, struct raft_message *m)
 {
     struct pool *p = pool_of_io(io);
 
+    if (!wd_rollback_take(&p->rollback, p->raft, m))
+        sim_fail("nobody knows who the members were");
     if (m->type == RAFT_IO_APPEND_ENTRIES)
         wd_match_begin(&p->match, m->append_entries.term, m->append_entries.prev_log_index,
             m->append_entries.n_entries);
@@ -257,6 +261,12 @@ static int guarded_append(struct raft_io *io, struct raft_io_append *req,
     wd_match_appends(&p->match);
     return p->inner.append(io, req, entries, n, cb);
 }
+/* The fixture cuts what it has of the disk where it would be without snapshots, behind its end
+ * perhaps; nobody reads that again. */
+static int guarded_truncate(struct raft_io *io, raft_index index)
+{
+    return 0;
+}
 static int guarded_send(
     struct raft_io *io, struct raft_io_send *req, const struct raft_message *m, raft_io_send_cb cb)
 {
@@ -264,6 +274,8 @@ static int guarded_send(
     struct raft_message said = *m;
     struct raft_append_entries_result *result = &said.append_entries_result;
 
+    if (said.type == RAFT_IO_INSTALL_SNAPSHOT) /* the fixture keeps no number of the members */
+        said.install_snapshot.conf_index = said.install_snapshot.last_index;
     if (said.type == RAFT_IO_APPEND_ENTRIES_RESULT)
         result->last_log_index =
             wd_match_claim(&p->match, result->term, result->rejected, result->last_log_index);
@@ -276,6 +288,7 @@ void sim_guard(struct pool *p)
     p->inner = *io;
     io->start = guarded_start;
     io->append = guarded_append;
+    io->truncate = guarded_truncate;
     io->send = guarded_send;
 }
 static void on_applied(struct raft_apply *req, int status, void *result)
@@ -332,33 +345,66 @@ bool wd_raft_is_current(struct wd_raft *wr)
 }
 int wd_raft_voters(const struct wd_raft *wr, bool voter[WD_MAX_MEMBERS])
 {
-    int i;
+    const struct raft_configuration *c = &pool_of_raft(wr)->raft->configuration;
+    int n = 0;
+    unsigned i;
 
     memset(voter, 0, WD_MAX_MEMBERS * sizeof voter[0]);
-    for (i = 0; i < world.n; i++)
-        voter[i] = true;
-    return world.n;
+    for (i = 0; i < c->n; i++)
+        if (c->servers[i].role == RAFT_VOTER) {
+            voter[c->servers[i].id - 1] = true;
+            n++;
+        }
+    return n;
 }
 bool wd_raft_has(const struct wd_raft *wr, int member)
 {
-    return member < world.n;
-}
-static bool no_change(void)
-{
-    sim_fail("a change of the members, which nothing asks for");
+    const struct raft_configuration *c = &pool_of_raft(wr)->raft->configuration;
+    unsigned i;
+
+    for (i = 0; i < c->n; i++)
+        if (c->servers[i].id == (raft_id)member + 1)
+            return true;
     return false;
+}
+static void on_changed(struct raft_change *req, int status)
+{
+    ((struct pool *)req->data)->is_changing = false;
+    world.nchanges += status == 0;
+}
+static bool may_change(struct pool *p)
+{
+    p->change.data = p;
+    wd_rollback_before_change(&p->rollback, p->raft);
+    return p->raft->state == RAFT_LEADER && !p->is_changing && !p->is_giving;
 }
 bool wd_raft_add(struct wd_raft *wr, int member)
 {
-    return no_change();
+    struct pool *p = pool_of_raft(wr);
+    char address[16];
+
+    snprintf(address, sizeof address, "%d", member + 1);
+    if (may_change(p))
+        p->is_changing =
+            raft_add(p->raft, &p->change, (raft_id)member + 1, address, on_changed) == 0;
+    return p->is_changing;
 }
 bool wd_raft_promote(struct wd_raft *wr, int member)
 {
-    return no_change();
+    struct pool *p = pool_of_raft(wr);
+
+    if (may_change(p))
+        p->is_changing =
+            raft_assign(p->raft, &p->change, (raft_id)member + 1, RAFT_VOTER, on_changed) == 0;
+    return p->is_changing;
 }
 bool wd_raft_remove(struct wd_raft *wr, int member)
 {
-    return no_change();
+    struct pool *p = pool_of_raft(wr);
+
+    if (may_change(p))
+        p->is_changing = raft_remove(p->raft, &p->change, (raft_id)member + 1, on_changed) == 0;
+    return p->is_changing;
 }
 static void on_given(struct raft_transfer *req)
 {
