@@ -701,17 +701,18 @@ static void on_changed(struct raft_change *req, int status)
             "watchdog: a change of the members was not made: %s", raft_strerror(status));
 }
 
-static bool may_change(struct wd_raft *wr)
+static bool may_change(struct wd_raft *wr, raft_id leaving)
 {
     wake_clock(wr);
     wr->change.data = wr;
     wd_rollback_before_change(&wr->rollback, &wr->raft);
-    return !wr->is_broken && wr->raft.state == RAFT_LEADER && !wr->is_changing && !wr->is_giving;
+    return !wr->is_broken && wr->raft.state == RAFT_LEADER && !wr->is_changing && !wr->is_giving &&
+           wd_rollback_is_settled(&wr->raft, leaving);
 }
 
 bool wd_raft_add(struct wd_raft *wr, int member)
 {
-    if (may_change(wr))
+    if (may_change(wr, 0))
         wr->is_changing =
             raft_add(&wr->raft, &wr->change, id_of(member), wr->address[member], on_changed) == 0;
     return wr->is_changing;
@@ -719,7 +720,7 @@ bool wd_raft_add(struct wd_raft *wr, int member)
 
 bool wd_raft_promote(struct wd_raft *wr, int member)
 {
-    if (may_change(wr))
+    if (may_change(wr, 0))
         wr->is_changing =
             raft_assign(&wr->raft, &wr->change, id_of(member), RAFT_VOTER, on_changed) == 0;
     return wr->is_changing;
@@ -727,7 +728,7 @@ bool wd_raft_promote(struct wd_raft *wr, int member)
 
 bool wd_raft_remove(struct wd_raft *wr, int member)
 {
-    if (may_change(wr))
+    if (may_change(wr, id_of(member)))
         wr->is_changing = raft_remove(&wr->raft, &wr->change, id_of(member), on_changed) == 0;
     return wr->is_changing;
 }

@@ -42,6 +42,24 @@ void wd_rollback_before_change(struct wd_rollback *rb, struct raft *r)
         wd_rollback_note(rb, r->configuration_index, &r->configuration);
 }
 
+bool wd_rollback_is_settled(const struct raft *r, raft_id leaving)
+{
+    unsigned nvoters = 0;
+    unsigned nknow = 0;
+    unsigned i;
+
+    for (i = 0; i < r->configuration.n; i++) {
+        const struct raft_server *s = &r->configuration.servers[i];
+
+        if (s->id == leaving || s->role != RAFT_VOTER)
+            continue;
+        nvoters++;
+        nknow +=
+            s->id == r->id || r->leader_state.progress[i].match_index >= r->configuration_index;
+    }
+    return nknow > nvoters / 2;
+}
+
 /* NULL: the log has none of that number. */
 static const struct raft_entry *entry_at(const struct raft_log *log, raft_index index)
 {

@@ -20,6 +20,11 @@ void wd_rollback_note(
     struct wd_rollback *rb, raft_index index, const struct raft_configuration *conf);
 /* To be called before libraft is asked for a change of the members. */
 void wd_rollback_before_change(struct wd_rollback *rb, struct raft *r);
+/* False: one more change has to wait, for of those who count, without `leaving` (0: nobody), no
+ * majority has heard of the last change: libraft does not vote in who does
+ * not know that it counts, and were this leader to end now nobody could be elected. Leaders only.
+ */
+bool wd_rollback_is_settled(const struct raft *r, raft_id leaving);
 /* To be called before libraft is given `m`. False: it must not be given it. */
 bool wd_rollback_take(struct wd_rollback *rb, struct raft *r, const struct raft_message *m);
 void wd_rollback_fini(struct wd_rollback *rb);

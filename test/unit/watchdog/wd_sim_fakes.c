@@ -372,11 +372,12 @@ static void on_changed(struct raft_change *req, int status)
     ((struct pool *)req->data)->is_changing = false;
     world.nchanges += status == 0;
 }
-static bool may_change(struct pool *p)
+static bool may_change(struct pool *p, int leaving)
 {
     p->change.data = p;
     wd_rollback_before_change(&p->rollback, p->raft);
-    return p->raft->state == RAFT_LEADER && !p->is_changing && !p->is_giving;
+    return p->raft->state == RAFT_LEADER && !p->is_changing && !p->is_giving &&
+           wd_rollback_is_settled(p->raft, (raft_id)leaving);
 }
 bool wd_raft_add(struct wd_raft *wr, int member)
 {
@@ -384,7 +385,7 @@ bool wd_raft_add(struct wd_raft *wr, int member)
     char address[16];
 
     snprintf(address, sizeof address, "%d", member + 1);
-    if (may_change(p))
+    if (may_change(p, 0))
         p->is_changing =
             raft_add(p->raft, &p->change, (raft_id)member + 1, address, on_changed) == 0;
     return p->is_changing;
@@ -393,7 +394,7 @@ bool wd_raft_promote(struct wd_raft *wr, int member)
 {
     struct pool *p = pool_of_raft(wr);
 
-    if (may_change(p))
+    if (may_change(p, 0))
         p->is_changing =
             raft_assign(p->raft, &p->change, (raft_id)member + 1, RAFT_VOTER, on_changed) == 0;
     return p->is_changing;
@@ -402,7 +403,7 @@ bool wd_raft_remove(struct wd_raft *wr, int member)
 {
     struct pool *p = pool_of_raft(wr);
 
-    if (may_change(p))
+    if (may_change(p, member + 1))
         p->is_changing = raft_remove(p->raft, &p->change, (raft_id)member + 1, on_changed) == 0;
     return p->is_changing;
 }
