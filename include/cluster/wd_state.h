@@ -22,9 +22,10 @@
 
 enum wd_event_type {
     WD_EV_NONE,
-    WD_EV_LEAD,    /* `member` leads from now on */
-    WD_EV_JOIN,    /* `member` works with the disk `identity` */
-    WD_EV_LOST,    /* server `node` is lost, as `text` says; failover begins, by `member` */
+    WD_EV_LEAD, /* `member` leads from now on; `is_on`: who leads already, and may take the address
+                   when its time has come: who led before is shut out, where that is wanted */
+    WD_EV_JOIN, /* `member` works with the disk `identity` */
+    WD_EV_LOST, /* server `node` is lost, as `text` says; failover begins, by `member` */
     WD_EV_DETACH,  /* an operator takes `node` out; failover begins, by `member` */
     WD_EV_ATTACH,  /* an operator gives `node` back */
     WD_EV_UP,      /* `node`, which was lost, is in use again */
@@ -44,7 +45,7 @@ struct wd_event {
     int16_t node;
     int16_t primary;
     bool was_primary;  /* LOST: the server was the primary */
-    bool is_on;        /* PAUSE */
+    bool is_on;        /* PAUSE, LEAD */
     uint32_t epoch;    /* END */
     uint32_t timeline; /* END, PRIMARY: of the primary; 0: not known */
     int64_t at_us;     /* wall clock of who proposed it */
@@ -74,7 +75,8 @@ struct wd_state {
     uint64_t nevents;
     uint32_t epoch; /* of the last failover that began */
     int32_t leader; /* by the last WD_EV_LEAD */
-    int32_t former; /* who led before, who may be the same; WD_NO_MEMBER: nobody */
+    int32_t former; /* who may have had the address before: of those who led, the last one but this
+                       that could take it; the same: that is over; WD_NO_MEMBER: nobody */
     int64_t leader_since_us;
     char leader_why[WD_TEXT_BYTES]; /* why that one, and no other */
     char given_why[VIEW_WHY_BYTES]; /* of the last one that gave the address up: why */
@@ -95,6 +97,9 @@ void wd_state_init(struct wd_state *s);
 /* Takes one event in. False when it does not fit the state (it came late, or twice): then nothing
  * but the counter changes. */
 bool wd_state_apply(struct wd_state *s, const struct wd_event *e);
+/* True while who leads may not take the address, for another one may be there with it yet: neither
+ * was it given, nor does the log say that he is out. */
+bool wd_state_is_owed(const struct wd_state *s);
 /* Appends the form in which an event travels, and takes it apart. False: it is malformed. */
 void wd_event_put(const struct wd_event *e, struct buf *out);
 bool wd_event_get(struct slice in, struct wd_event *e);

@@ -7,6 +7,7 @@ import signal
 from pgt import procs, waits
 from test_monitor import PERIOD
 from test_watchdog import Three, cluster  # noqa: F401
+from test_watchdog_cli import ask
 
 
 def name_hosts(three: Three, hosts: list[str]) -> None:
@@ -80,3 +81,25 @@ def test_a_former_leader_is_shut_out_first(cluster, tmp_path):  # noqa: F811
     three.pools[second].stop(signal.SIGTERM)
     waits.wait_for("the next one has it", lambda: len(list(tmp_path.glob("up.*"))) == 3, 20)
     assert not said.exists()
+
+
+def test_the_lead_goes_on_while_nobody_is_shut_out(cluster, tmp_path):  # noqa: F811
+    """A leader that could not shut the former one out yet gives the lead away: the next one has to shut out the same, and takes nothing before."""
+    said, may = tmp_path / "said", tmp_path / "may"
+    tmp_path.chmod(0o777)
+    three = cluster(wd_fence_command=[f"echo {i} %i >> {said}; test -e {may}" for i in range(3)], wd_escalation_command=f"touch {tmp_path}/up.$$").start()
+    first = three.wait_leader(0, 1, 2)
+    three.wait_voters(first, 3)
+    waits.wait_for("it is escalated", lambda: len(list(tmp_path.glob("up.*"))) == 1)
+    three.kill(first)
+    left = [i for i in range(3) if i != first]
+    second = three.wait_leader(*left)
+    third = next(i for i in left if i != second)
+    waits.wait_for("it is tried", lambda: said.exists() and f"{second} {first}" in said.read_text(), 20)
+    assert ask(three, second, "c", Command="REELECT_LEADER")[0] == "7"
+    waits.wait_for("the third leads", lambda: three.leader_of(third) == third, 30)
+    waits.wait_for("it tries, too", lambda: f"{third} {first}" in said.read_text(), 20)
+    assert f"{third} {second}" not in said.read_text()
+    assert len(list(tmp_path.glob("up.*"))) == 1, "nothing is taken before"
+    may.touch()
+    waits.wait_for("then it is", lambda: len(list(tmp_path.glob("up.*"))) == 2, 20)

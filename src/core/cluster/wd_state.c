@@ -42,7 +42,10 @@ static void describe(const struct wd_state *s, const struct wd_event *e, char ou
 {
     switch ((enum wd_event_type)e->type) {
     case WD_EV_LEAD:
-        snprintf(out, WD_TEXT_BYTES, "pgpool %d leads: %.120s", e->member, s->leader_why);
+        if (e->is_on)
+            snprintf(out, WD_TEXT_BYTES, "pgpool %d may take the address", e->member);
+        else
+            snprintf(out, WD_TEXT_BYTES, "pgpool %d leads: %.120s", e->member, s->leader_why);
         return;
     case WD_EV_JOIN:
         snprintf(out, WD_TEXT_BYTES, "pgpool %d has joined", e->member);
@@ -189,32 +192,46 @@ static bool apply_primary(struct wd_state *s, const struct wd_event *e)
     return true;
 }
 
-/* About the one that begins to lead; by what is known of who led before. */
-static void tell_why(struct wd_state *s)
+bool wd_state_is_owed(const struct wd_state *s)
 {
-    if (s->former == WD_NO_MEMBER)
+    return !s->was_given && s->former != WD_NO_MEMBER && s->former != s->leader;
+}
+
+/* About the one that begins to lead; by what is known of who led before. */
+static void tell_why(struct wd_state *s, int before)
+{
+    if (before == WD_NO_MEMBER)
         snprintf(s->leader_why, sizeof s->leader_why, "it was the first to be elected");
     else if (s->was_given)
         snprintf(s->leader_why, sizeof s->leader_why, "pgpool %d gave the lead away%s%.100s",
-            s->former, s->given_why[0] == '\0' ? "" : ": ", s->given_why);
-    else if (s->former == s->leader)
+            before, s->given_why[0] == '\0' ? "" : ": ", s->given_why);
+    else if (before == s->leader)
         snprintf(s->leader_why, sizeof s->leader_why,
             "it had not heard a majority for a while, and was elected again");
     else
-        snprintf(
-            s->leader_why, sizeof s->leader_why, "pgpool %d was not heard any more", s->former);
+        snprintf(s->leader_why, sizeof s->leader_why, "pgpool %d was not heard any more", before);
 }
 
+/* One that could not take the address leaves behind whom it would have taken it from. */
 static bool apply_lead(struct wd_state *s, const struct wd_event *e)
 {
+    int before = s->leader;
+
     if (e->member < 0 || e->member >= WD_MAX_MEMBERS)
         return false;
-    s->former = s->leader;
+    if (e->is_on) {
+        if (e->member != s->leader || !wd_state_is_owed(s))
+            return false;
+        s->former = s->leader;
+        return true;
+    }
+    if (!wd_state_is_owed(s))
+        s->former = s->leader;
     s->leader = e->member;
     s->leader_since_us = e->at_us;
     s->was_given = s->is_given;
     s->is_given = false;
-    tell_why(s);
+    tell_why(s, before);
     return true;
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: PostgreSQL
  * wd_fence.c: wd_fence_command: whoever begins to lead has the one before shut out, when that has
  * not given the lead up in order, before it takes the address. Runs in: watchdog. What fails is
- * tried again for as long as this pgpool leads. */
+ * tried again for as long as this pgpool leads, and by the next one when it leads no more: until it
+ * stands in the log the address is nobody's. */
 #include "config.h"
 
 #include <string.h>
@@ -14,12 +15,9 @@
 #define LIMIT_MS 60000
 #define AGAIN_MS 2000
 
-static bool is_needed(const struct wd *w)
+static bool has_command(const struct wd *w)
 {
-    const struct wd_state *s = &w->state;
-
-    return wd_conf(w)->wd_fence_command[0] != '\0' && !s->was_given && s->former != w->self &&
-           wd_is_listed(w, s->former);
+    return wd_conf(w)->wd_fence_command[0] != '\0' && wd_is_listed(w, w->state.former);
 }
 
 static void on_end(void *owner, const struct run_end *end)
@@ -70,17 +68,29 @@ static void start(struct wd *w)
     buf_free(&line);
 }
 
-bool wd_fence_is_done(struct wd *w)
+static bool say_done(struct wd *w)
+{
+    struct wd_event e;
+
+    wd_lead_event(&e, WD_EV_LEAD);
+    e.is_on = true;
+    return wd_lead_propose(w, &e);
+}
+
+bool wd_fence_step(struct wd *w)
 {
     struct wd_fence *f = &w->fence;
 
+    if (!wd_state_is_owed(&w->state))
+        return false;
     if (f->lead_ms != w->lead.since_boot_ms) {
         run_forget(&f->run);
         memset(f, 0, sizeof *f);
         f->lead_ms = w->lead.since_boot_ms;
-        f->is_done = !is_needed(w);
     }
-    if (!f->is_done && f->run == NULL && wd_addr_boot_ms() >= f->again_ms)
+    if (f->is_done || !has_command(w))
+        return say_done(w);
+    if (f->run == NULL && wd_addr_boot_ms() >= f->again_ms)
         start(w);
-    return f->is_done;
+    return false;
 }

@@ -72,6 +72,7 @@ struct wd_lead {
     bool is_led;           /* and it does: the address may be taken */
     bool gives;            /* the log is asked to say that the address was given up */
     int64_t since_boot_ms; /* 0: we do not */
+    uint64_t term;         /* of this lead */
     int yield_to;          /* whom we give the lead as soon as the address is given up */
     char yield_why[VIEW_WHY_BYTES];
     bool yields;
@@ -197,8 +198,8 @@ bool wd_is_heard(const struct wd *w, int member);
 /* A life check says that this one is dead, or alive. */
 void wd_talk_be_called_dead(struct wd *w, bool is_dead);
 
-/* wd_fence.c: false while a former leader is still to be shut out. */
-bool wd_fence_is_done(struct wd *w);
+/* wd_fence.c: has a former leader shut out, then the log say so. True: that is on its way. */
+bool wd_fence_step(struct wd *w);
 
 /* wd_life.c: wd_lifecheck_method = query. */
 void wd_life_open(struct wd *w);
@@ -257,5 +258,7 @@ void wd_lease_step(struct wd *w);
 int64_t wd_lease_led_until_us(struct wd *w);
 /* True when the address is not here, and not being taken. */
 bool wd_lease_is_free(const struct wd *w);
+/* We lead, and nobody who led before can have the address any more. */
+bool wd_lease_is_settled(const struct wd *w);
 
 #endif

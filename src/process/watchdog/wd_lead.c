@@ -284,7 +284,8 @@ void wd_lead_yield(struct wd *w, int to, const char *why)
     timer_start(&w->role.loop, &w->tick, 0);
 }
 
-/* Whoever leads next then knows that there is no lease to wait for. */
+/* Whoever leads next then knows that there is no lease to wait for: neither ours, nor that of who
+ * led before us. */
 static void say_given(struct wd *w)
 {
     struct wd_event e;
@@ -303,7 +304,7 @@ static void go_on_yielding(struct wd *w)
 
     if (!wd_lease_is_free(w) || wd_raft_is_giving(w->raft))
         return;
-    if (w->lead.is_led && !w->state.is_given) {
+    if (w->lead.is_led && !w->state.is_given && wd_lease_is_settled(w)) {
         say_given(w);
         return;
     }
@@ -383,9 +384,10 @@ static void pass_lead_on(struct wd *w)
 void wd_lead_changed(struct wd *w)
 {
     bool leads = wd_is_leading(w);
+    uint64_t term = leads ? wd_raft_term(w->raft) : 0;
     int i;
 
-    if (leads == (w->lead.since_boot_ms != 0))
+    if (leads == (w->lead.since_boot_ms != 0) && term == w->lead.term)
         return;
     memset(&w->lead, 0, sizeof w->lead);
     for (i = 0; i < WD_MAX_MEMBERS; i++)
@@ -395,6 +397,7 @@ void wd_lead_changed(struct wd *w)
         return;
     }
     w->lead.since_boot_ms = wd_addr_boot_ms();
+    w->lead.term = term;
     timer_start(&w->role.loop, &w->tick, 0);
 }
 
@@ -427,6 +430,8 @@ void wd_lead_step(struct wd *w)
         w->lead.is_told = wd_lead_propose(w, &e);
         return;
     }
+    if (w->lead.is_led && wd_fence_step(w))
+        return;
     /* One that cannot catch up keeps a change of the members waiting for seconds; servers do not.
      */
     if (judge_servers(w) || wd_raft_is_changing(w->raft) || wd_members_step(w))

@@ -35,6 +35,11 @@ static int64_t wait_ms(const struct wd *w)
     return (left_ms > 0 ? left_ms : 0) + MARGIN_MS;
 }
 
+bool wd_lease_is_settled(const struct wd *w)
+{
+    return !wd_state_is_owed(&w->state) && wd_addr_boot_ms() >= w->lead.since_boot_ms + wait_ms(w);
+}
+
 static int descending(const void *a, const void *b)
 {
     int64_t x = *(const int64_t *)a;
@@ -72,7 +77,7 @@ void wd_lease_step(struct wd *w)
     granted = granted_ms(w);
     if (granted < since_ms || wd_addr_boot_ms() < since_ms + wait_ms(w) - EARLY_MS)
         return;
-    if (!wd_fence_is_done(w))
+    if (wd_state_is_owed(&w->state))
         return;
     wd_addr_not_before(w->addr, since_ms + wait_ms(w));
     wd_addr_lead(w->addr, granted + lease_ms(w));

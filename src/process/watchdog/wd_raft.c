@@ -426,6 +426,7 @@ static int start_raft(struct wd_raft *wr, const struct wd_raft_opts *o)
     raft_set_heartbeat_timeout(&wr->raft, (unsigned)(o->election_ms / BEATS));
     raft_set_snapshot_threshold(&wr->raft, SNAPSHOT_EVERY);
     raft_set_snapshot_trailing(&wr->raft, SNAPSHOT_TRAIL);
+    raft_set_install_snapshot_timeout(&wr->raft, WD_SNAPSHOT_WAIT_MS);
     raft_set_pre_vote(&wr->raft, true);
     raft_uv_set_segment_size(&wr->io, SEGMENT_BYTES);
     (void)raft_uv_set_snapshot_compression(&wr->io, false);
@@ -584,8 +585,10 @@ uint64_t wd_raft_term(const struct wd_raft *wr)
     return wr->raft.current_term;
 }
 
-int64_t wd_raft_heard_ago_ms(const struct wd_raft *wr)
+/* A process that was held up finds the question before it has woken libuv's clock. */
+int64_t wd_raft_heard_ago_ms(struct wd_raft *wr)
 {
+    wake_clock(wr);
     return (int64_t)(uv_now(&wr->lp->uv) - wr->raft.election_timer_start);
 }
 

@@ -16,6 +16,10 @@
 
 struct wd_raft;
 
+/* A snapshot that got lost on the way is sent anew after that; libraft's own 30 s are 30 s in which
+ * a majority of two may be missing. */
+#define WD_SNAPSHOT_WAIT_MS 3000
+
 enum wd_role { WD_ROLE_NONE, WD_ROLE_FOLLOWER, WD_ROLE_CANDIDATE, WD_ROLE_LEADER };
 
 struct wd_raft_opts {
@@ -48,7 +52,7 @@ uint64_t wd_raft_term(const struct wd_raft *wr);
 /* The log, or a snapshot of it, has something that this build does not understand. */
 bool wd_raft_is_outdated(const struct wd_raft *wr);
 /* Milliseconds since this follower heard of its leader. */
-int64_t wd_raft_heard_ago_ms(const struct wd_raft *wr);
+int64_t wd_raft_heard_ago_ms(struct wd_raft *wr);
 /* True while an event that was proposed is on its way. */
 bool wd_raft_is_proposing(const struct wd_raft *wr);
 /* True while a change of the members is: it may wait for a member to catch up. */

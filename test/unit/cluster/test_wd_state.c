@@ -192,6 +192,46 @@ START_TEST(test_kept_events)
 }
 END_TEST
 
+/* Who could not take the address yet leaves behind from whom. */
+START_TEST(test_address_is_owed)
+{
+    struct wd_event lead = {.type = WD_EV_LEAD};
+    struct wd_event out = {.type = WD_EV_LEAD, .is_on = true};
+    struct wd_event given = {.type = WD_EV_GIVEN};
+    struct wd_state s;
+
+    wd_state_init(&s);
+    ck_assert(!wd_state_apply(&s, &out));
+    ck_assert(wd_state_apply(&s, &lead));
+    ck_assert(!wd_state_is_owed(&s));
+    ck_assert(!wd_state_apply(&s, &out));
+    lead.member = out.member = 1;
+    ck_assert(wd_state_apply(&s, &lead));
+    ck_assert(wd_state_is_owed(&s));
+    ck_assert_int_eq(s.former, 0);
+    ck_assert(wd_state_apply(&s, &lead));
+    ck_assert_int_eq(s.former, 0);
+    lead.member = 2;
+    ck_assert(wd_state_apply(&s, &lead));
+    ck_assert(wd_state_is_owed(&s));
+    ck_assert_int_eq(s.former, 0);
+    ck_assert_str_eq(s.leader_why, "pgpool 1 was not heard any more");
+    ck_assert(!wd_state_apply(&s, &out));
+    out.member = 2;
+    s.leader_since_us = 7;
+    ck_assert(wd_state_apply(&s, &out));
+    ck_assert(!wd_state_is_owed(&s));
+    ck_assert(!wd_state_apply(&s, &out));
+    ck_assert_int_eq(s.leader_since_us, 7);
+    given.member = 2;
+    ck_assert(wd_state_apply(&s, &given));
+    lead.member = 1;
+    ck_assert(wd_state_apply(&s, &lead));
+    ck_assert(!wd_state_is_owed(&s));
+    ck_assert_int_eq(s.former, 2);
+}
+END_TEST
+
 /* Only who leads gives the address up, and only the next who leads is told so. */
 START_TEST(test_address_is_given)
 {
@@ -419,6 +459,7 @@ int main(void)
     tcase_add_loop_test(tc, test_snapshot_anywhere, 0, sizeof rows / sizeof rows[0]);
     tcase_add_test(tc, test_malformed);
     tcase_add_test(tc, test_kept_events);
+    tcase_add_test(tc, test_address_is_owed);
     tcase_add_test(tc, test_address_is_given);
     tcase_add_test(tc, test_orders);
     tcase_add_test(tc, test_disks);

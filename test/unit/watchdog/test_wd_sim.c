@@ -4,10 +4,11 @@
  * wd_votes.c. Made up are network, kernel, monitor and servers. By seeds: messages are late or
  * lost, in one direction or both; processes hang and go on, or end and begin anew; machines sleep
  * (the boot clock goes on, the monotonic one and libraft's do not); disks are slow;
- * primaries die; members are taken out of the settings and come back. At every step: at most one
- * pgpool holds the address, and each failover promotes at most one server. After each storm: one
- * leads and holds the address, all logs are the same, no server is forgotten. test_wd_sim [SEEDS
- * [FIRST]] */
+ * primaries die; members are taken out of the settings and come back; every third seed, leaders are
+ * to give the lead away, and no snapshots are sent, for libraft's fixture reads behind its log when
+ * it cuts one that a snapshot has begun. At every step: at most one pgpool holds the address, and
+ * each failover promotes at most one server. After each storm: one leads and holds the address, all
+ * logs are the same, no server is forgotten. test_wd_sim [SEEDS [FIRST]] */
 #include "config.h"
 
 #include <raft.h>
@@ -404,12 +405,27 @@ static void end_plot(void)
             go_away(&world.pool[i], i, i != world.plot_leader, i == world.plot_leader ? 4000 : 1);
 }
 
+/* An operator, an interface or a trusted server: whoever leads is to give the lead away, also in
+ * the moment in which it has just been elected. */
+static void make_yield(void)
+{
+    int i;
+
+    for (i = 0; i < world.n; i++) {
+        struct pool *p = &world.pool[i];
+
+        world.at = i;
+        if (p->back_ms == 0 && wd_is_leading(&p->w) && p->w.lead.since_boot_ms != 0)
+            wd_lead_yield(&p->w, WD_NO_MEMBER, "it is wanted");
+    }
+}
+
 static void make_trouble(void)
 {
     int i = (int)sim_below((uint32_t)world.n);
     int k = (int)sim_below((uint32_t)world.n);
 
-    switch (sim_below(10)) {
+    switch (sim_below(world.yields ? 12 : 10)) {
     case 0:
         cut_in_two();
         break;
@@ -433,6 +449,10 @@ static void make_trouble(void)
         break;
     case 7: /* all are told by a reload */
         world.without = sim_below(2) == 0 ? i : WD_NO_MEMBER;
+        break;
+    case 10:
+    case 11:
+        make_yield();
         break;
     default:
         if (world.pool[i].back_ms == 0)
@@ -509,6 +529,7 @@ static void try_seed(int n, int nwitnesses)
     world.random = seed * 2654435761u + (unsigned)n;
     world.n = n;
     world.nwitnesses = nwitnesses;
+    world.yields = seed % 3 == 0;
     for (i = 0; i < SERVERS; i++)
         world.server[i].lives = true;
     world.server[0].is_primary = true;
@@ -531,7 +552,8 @@ static void try_seed(int n, int nwitnesses)
         raft_set_election_timeout(p->raft, ELECTION_MS);
         raft_set_heartbeat_timeout(p->raft, ELECTION_MS / 5);
         raft_set_snapshot_threshold(p->raft, 16);
-        raft_set_snapshot_trailing(p->raft, 4);
+        raft_set_snapshot_trailing(p->raft, world.yields ? EVENTS : 4);
+        raft_set_install_snapshot_timeout(p->raft, WD_SNAPSHOT_WAIT_MS);
         raft_set_pre_vote(p->raft, true);
         wd_state_init(&p->w.state);
         begin(p, i);

@@ -92,6 +92,7 @@ struct world {
     int plot_heir;
     int without; /* whom the settings of the others do not name now; WD_NO_MEMBER */
     int nchanges;
+    bool yields; /* leaders are to give the lead away now and then */
     struct conf_gen *gen;
     struct conf_gen *gen_without[MAX_POOLS];
 };

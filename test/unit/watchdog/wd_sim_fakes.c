@@ -124,9 +124,16 @@ void wd_barred_take(struct wd *w, int from, struct slice body)
     sim_fail("there are no clients here");
 }
 
-bool wd_fence_is_done(struct wd *w)
+/* Sometimes it takes its time. */
+bool wd_fence_step(struct wd *w)
 {
-    return true;
+    struct wd_event e;
+
+    if (!wd_state_is_owed(&w->state) || sim_below(4) != 0)
+        return false;
+    wd_lead_event(&e, WD_EV_LEAD);
+    e.is_on = true;
+    return wd_lead_propose(w, &e);
 }
 
 /* The kernel */
@@ -207,7 +214,7 @@ uint64_t wd_raft_term(const struct wd_raft *wr)
 {
     return pool_of_raft(wr)->raft->current_term;
 }
-int64_t wd_raft_heard_ago_ms(const struct wd_raft *wr)
+int64_t wd_raft_heard_ago_ms(struct wd_raft *wr)
 {
     struct raft *r = pool_of_raft(wr)->raft;
 
