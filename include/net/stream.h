@@ -88,6 +88,11 @@ static inline bool stream_lags(const struct stream *s)
 {
     return s->out != NULL;
 }
+/* So much of what has left for it. */
+static inline size_t stream_owes(const struct stream *s)
+{
+    return s->out == NULL ? 0 : buf_unread(s->out);
+}
 /* Has not taken all that was sent to it. Sends what is kept first. */
 static inline bool stream_is_clogged(struct stream *s)
 {

@@ -161,10 +161,13 @@ def test_all_stopped_and_started_again(cluster):
     waits.wait_for("the log goes on", lambda: three.events(leader)[:len(before)] == before)
 
 
-def test_an_orderly_stop_gives_the_lead_away(cluster):
-    three = cluster().start()
+def test_an_orderly_stop_gives_the_lead_away(cluster, tmp_path):
+    tmp_path.chmod(0o777)
+    three = cluster(wd_escalation_command=f"touch {tmp_path}/up").start()
     first = three.wait_leader(0, 1, 2)
     three.wait_voters(first, 3)
+    # Before, nobody can know whether another one has the address yet: there is nothing to give away.
+    waits.wait_for("it has the address", lambda: (tmp_path / "up").exists())
     three.pools[first].stop(signal.SIGTERM)
     left = [i for i in range(3) if i != first]
     second = three.wait_leader(*left)

@@ -577,6 +577,14 @@ static void link_on_part(
     }
 }
 
+/* What a server says beside its answers goes to the owner when it is all there: it may come while
+ * nothing is owed, and what we answer ourselves meanwhile would be taken for a part of it. */
+static bool link_says_beside(const struct link *link, char type, uint32_t len)
+{
+    return link->phase == LINK_LENT && len <= LINK_COLLECT_MAX &&
+           (type == BE_NOTIFICATION || type == BE_NOTICE);
+}
+
 /* Starts one message at `p`. Returns where to go on, or NULL to stop: the rest is carried over, or
  * the link is gone. */
 WARM APART static const char *link_on_header(
@@ -598,6 +606,8 @@ WARM APART static const char *link_on_header(
         link->be->has_more = have > len + 1U ? link : NULL;
         return link_on_whole(link, run, type, p, p + len + 1U) ? p + len + 1U : NULL;
     }
+    if (have < len + 1U && link_says_beside(link, type, len))
+        return NULL;
     if ((type == BE_NOTIFICATION && !link_name_notifier(link, p, have)) ||
         !link_is_asked_for(link, type, slice_of(p + PROTO_HEADER_BYTES, 0), false))
         return NULL;

@@ -605,6 +605,10 @@ static void go_on(struct client *c)
     struct native *n = client_native(c);
 
     while (n != NULL && client_is_active(c) && n->step == STEP_IDLE && find_exchange(n)) {
+        if (client_hold(c)) {
+            native_park(n);
+            return;
+        }
         if (n->in.data[0] == FE_TERMINATE) {
             client_say_goodbye(c);
             return;

@@ -195,6 +195,17 @@ HOT static void client_on_readable(struct stream *s)
         client_login_input(c, buf, buf + carried + (size_t)n);
 }
 
+/* It has read what it was told. */
+COLD static void client_go_on(struct client *c)
+{
+    c->rare->is_behind = false;
+    client_rare_trim(c);
+    if (c->is_parked)
+        client_unpark(c);
+    else
+        client_read_on(c);
+}
+
 static void client_on_drained(struct stream *s)
 {
     struct client *c = client_of_stream(s);
@@ -206,6 +217,8 @@ static void client_on_drained(struct stream *s)
         link_resume(c->target);
     else if (c->link == NULL && kept != NULL)
         link_resume(kept);
+    if (c->phase == CL_ACTIVE && c->rare != NULL && c->rare->is_behind)
+        client_go_on(c);
 }
 
 static const struct stream_ops client_stream_ops = {.on_readable = client_on_readable,

@@ -261,6 +261,16 @@ static const char *feed_rest(struct client *c, struct feed_run *run, const char 
     return p + take;
 }
 
+/* It asks, is answered here, and does not read. */
+COLD static const char *feed_hold(
+    struct client *c, struct feed_run *run, const char *p, const char *end)
+{
+    feed_flush(c, run);
+    if (c->phase == CL_ACTIVE && p < end)
+        feed_park(c, p, end);
+    return NULL;
+}
+
 HOT static void feed_messages(
     struct client *c, struct feed_run *run, const char *p, const char *end)
 {
@@ -272,6 +282,8 @@ HOT static void feed_messages(
             break;
         } else {
             p = feed_one(c, run, p, end);
+            if (p != NULL && client_hold(c))
+                p = feed_hold(c, run, p, end);
         }
     }
     if (c->phase == CL_ACTIVE)

@@ -13,6 +13,11 @@ void feed_flush(struct client *c, struct feed_run *run);
 void feed_send(struct client *c, const char *p, size_t n);
 /* Puts bytes of our own making behind them. */
 void feed_put(struct feed_run *run, const char *p, size_t n);
+/* Call before pgpool says something by itself on a link that is quiet, where the client may be in
+ * the midst of the data of a COPY that is over: the server reads that message to its end and
+ * forgets it, and would take for part of it what comes next, and for messages what is left of it.
+ * It is ended here. False: it is too long for that, and the session has ended. */
+bool feed_end_ignored(struct client *c);
 /* A message that no client may send now. */
 COLD enum feed_step feed_bad(struct client *c, struct feed_run *run, char type);
 /* True for a Flush that `link` will answer with an error: it has a body. While COPY FROM STDIN runs

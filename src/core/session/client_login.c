@@ -630,7 +630,7 @@ HOT static void client_on_link_quiet(void *owner, struct link *link)
         login_on_patched(c);
         return;
     }
-    if (client_patch(c) != NULL && client_patch_repair(c))
+    if (client_patch(c) != NULL && (!feed_end_ignored(c) || client_patch_repair(c)))
         return;
     client_note_idle(c);
     c->server_batch = false;

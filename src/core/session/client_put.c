@@ -13,6 +13,10 @@
 
 /* More than this is not copied behind what we put in ourselves. */
 #define FEED_COPY_MAX 16384
+/* More than this of a message that nobody reads is not made up. */
+#define FEED_IGNORED_MAX (1U << 20)
+/* What waits for a client that asks and does not read: it is not answered further. */
+#define FEED_BEHIND_BYTES 262144
 
 HOT void client_pass_reply(struct client *c, struct link *link, const char *p, size_t n)
 {
@@ -31,6 +35,39 @@ HOT void feed_send(struct client *c, const char *p, size_t n)
     client_stats_on_bytes_in(&c->stats, n);
     if (link_send(c->target, p, n) == 0 && stream_is_clogged(&c->target->stream))
         stream_pause(&c->stream);
+}
+
+COLD APART static bool end_ignored(struct client *c)
+{
+    static const char zeros[4096];
+    uint32_t left = c->body_left;
+    uint32_t n;
+
+    if (left > FEED_IGNORED_MAX) {
+        client_end_text(c, "08P01", "too much is left of the data of a COPY that is over");
+        return false;
+    }
+    c->body_left = 0;
+    c->body_skip = left; /* what the client still sends of it is for nobody */
+    for (; left > 0; left -= n) {
+        n = left < sizeof zeros ? left : sizeof zeros;
+        (void)link_send(c->target, zeros, n);
+    }
+    return true;
+}
+
+bool feed_end_ignored(struct client *c)
+{
+    return c->body_left == 0 || c->target == NULL || end_ignored(c);
+}
+
+bool client_hold(struct client *c)
+{
+    if (c->phase != CL_ACTIVE || stream_owes(&c->stream) <= FEED_BEHIND_BYTES)
+        return false;
+    client_rare(c)->is_behind = true;
+    stream_pause(&c->stream);
+    return true;
 }
 
 void feed_put(struct feed_run *run, const char *p, size_t n)

@@ -297,6 +297,11 @@ void console_feed(struct client *c, const char *p, const char *end)
             return;
         }
         p += bytes;
+        if (client_hold(c)) {
+            if (p < end)
+                console_park(c, p, end);
+            return;
+        }
     }
     if (c->phase == CL_ACTIVE && p < end)
         buf_put(&c->carry, p, (size_t)(end - p));

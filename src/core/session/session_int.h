@@ -74,6 +74,7 @@ struct client_rare {
     struct client_patch *patch;  /* the link was opened with other parameters */
     struct sql_trace comment;    /* of the statement that it runs, with jsonlog */
     char *refused;               /* what a failed transaction is about to refuse: client_failed.c */
+    bool is_behind;              /* its input waits until it has read: client_hold */
     struct client_replies replies;
 };
 

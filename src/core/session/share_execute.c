@@ -12,6 +12,9 @@
 #include "share_names_int.h"
 #include "share_vars_int.h"
 
+/* Portals that are followed: each Bind looks through them. */
+#define PORTALS_MAX 2048
+
 void share_execute(struct client *c, struct slice msg)
 {
     struct share *s = c->share;
@@ -64,6 +67,16 @@ static bool fetches(struct client *c, const struct prep *p)
     return facts->nstmts == 1 && facts->stmts[0].kind == SQL_FETCH;
 }
 
+static bool has_too_many(const struct share *s)
+{
+    const struct share_portal *p = s->turn->portals;
+    unsigned n = 0;
+
+    for (; p != NULL && n < PORTALS_MAX; p = p->next)
+        n++;
+    return n == PORTALS_MAX;
+}
+
 void share_portal_bound(
     struct client *c, struct feed_run *run, struct slice portal, struct prep *p, struct slice bind)
 {
@@ -89,6 +102,10 @@ void share_portal_bound(
     if (!p->has_effects && (p->is_plain || !share_text_is_doubtful(c, prep_sql(p))))
         return;
     share_sql_load_names(c, run, prep_sql(p));
+    if (has_too_many(s)) {
+        share_note_unread(c); /* who executes it has the link to himself */
+        return;
+    }
     portal = prep_known_name(portal);
     known = mem_alloc_zero(sizeof *known + portal.n + 1);
     known->prep = prep_ref(p);

@@ -416,10 +416,12 @@ static void on_exchange_over(struct client *c)
     c->kind->routed(c, ROUTED_SETTLED);
     share_types_settle(c, c->link->tx_status);
     if (s->mode == CONF_POOL_STATEMENT && c->link->tx_status != 'I') {
-        end_transaction(c);
+        if (feed_end_ignored(c))
+            end_transaction(c);
         return;
     }
-    if ((s->reset_seen || s->look_at_pins || s->loan.is_unsure) && share_repair(c))
+    if ((s->reset_seen || s->look_at_pins || s->loan.is_unsure) &&
+        (!feed_end_ignored(c) || share_repair(c)))
         return;
     finish(c);
 }

@@ -68,28 +68,17 @@ static void start(struct wd *w)
     buf_free(&line);
 }
 
-static bool say_done(struct wd *w)
-{
-    struct wd_event e;
-
-    wd_lead_event(&e, WD_EV_LEAD);
-    e.is_on = true;
-    return wd_lead_propose(w, &e);
-}
-
-bool wd_fence_step(struct wd *w)
+bool wd_fence_is_done(struct wd *w)
 {
     struct wd_fence *f = &w->fence;
 
-    if (!wd_state_is_owed(&w->state))
-        return false;
     if (f->lead_ms != w->lead.since_boot_ms) {
         run_forget(&f->run);
         memset(f, 0, sizeof *f);
         f->lead_ms = w->lead.since_boot_ms;
     }
     if (f->is_done || !has_command(w))
-        return say_done(w);
+        return true;
     if (f->run == NULL && wd_addr_boot_ms() >= f->again_ms)
         start(w);
     return false;

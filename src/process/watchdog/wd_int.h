@@ -198,8 +198,8 @@ bool wd_is_heard(const struct wd *w, int member);
 /* A life check says that this one is dead, or alive. */
 void wd_talk_be_called_dead(struct wd *w, bool is_dead);
 
-/* wd_fence.c: has a former leader shut out, then the log say so. True: that is on its way. */
-bool wd_fence_step(struct wd *w);
+/* wd_fence.c: has a former leader shut out. False while he is not. */
+bool wd_fence_is_done(struct wd *w);
 
 /* wd_life.c: wd_lifecheck_method = query. */
 void wd_life_open(struct wd *w);

@@ -408,6 +408,16 @@ int64_t wd_lead_tick_ms(const struct wd *w)
     return w->lead.yields || !w->lead.is_led ? LOOP_TICK_MS : WD_TICK_MS / 2;
 }
 
+/* Nobody who led before is in the way of the address any more, but for the time that it takes. */
+static bool say_out(struct wd *w)
+{
+    struct wd_event e;
+
+    wd_lead_event(&e, WD_EV_LEAD);
+    e.is_on = true;
+    return wd_lead_propose(w, &e);
+}
+
 void wd_lead_step(struct wd *w)
 {
     struct wd_event e;
@@ -430,7 +440,7 @@ void wd_lead_step(struct wd *w)
         w->lead.is_told = wd_lead_propose(w, &e);
         return;
     }
-    if (w->lead.is_led && wd_fence_step(w))
+    if (w->lead.is_led && wd_state_is_owed(&w->state) && wd_fence_is_done(w) && say_out(w))
         return;
     /* One that cannot catch up keeps a change of the members waiting for seconds; servers do not.
      */
