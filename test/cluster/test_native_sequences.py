@@ -78,6 +78,29 @@ def test_what_would_pass_by_is_refused(pair):
         assert error.sqlstate == "0A000" and "replication" in error.text
 
 
+@pytest.mark.parametrize("behind", [w.execute(), w.execute("none")], ids=["again", "another"])
+def test_nothing_is_executed_behind_a_commit(pair, behind):
+    """What follows would tell whether all nodes are prepared."""
+    it = pair(**TWO_PHASE)
+    with it.client() as c:
+        one(c, "begin; insert into t (id) values (1)")
+        got = pipeline(c, w.parse("commit"), w.bind(), w.execute(), behind)
+        assert error_of(got).sqlstate == "0A000" and tags(got) == []
+        assert c.simple("rollback")[-1].body == b"I"
+        it.equal()
+        assert it.everywhere("select count(*) from pg_prepared_xacts") == [[[b"0"]]] * 2
+        assert it.nodes[0].value("select count(*) from t") == "0"
+
+
+def test_names_are_as_long_as_the_servers(pair):
+    """Of two that differ behind 63 bytes PostgreSQL makes one."""
+    it = pair()
+    with it.client() as c:
+        fine(pipeline(c, w.parse("insert into t (id) values ($1)", "x" * 63 + "a")))
+        fine(pipeline(c, w.bind(["1"], name="x" * 63 + "b"), w.execute()))
+        it.equal()
+
+
 def test_many_rows_in_one_sequence(pair):
     """executemany of a driver: each row has values that the main node gives, more than one SELECT can have columns."""
     it = pair()

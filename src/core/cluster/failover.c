@@ -259,6 +259,7 @@ void failover_end(struct failover *f, struct decide *d, bool well, const char *w
     sw->pid = 0;
     sw->is_fenced = false;
     sw->pending_us = 0;
+    f->unsure_us = 0;
     failover_enter(f, d, VIEW_PHASE_NONE, now_us);
     sw->node = VIEW_NO_NODE;
     sw->target = VIEW_NO_NODE;

@@ -35,11 +35,12 @@
 #define LOOK_BEGINS            0x100u
 #define LOOK_ENDS              0x200u /* COMMIT, ROLLBACK */
 #define LOOK_ENDS_TO           0x400u /* ROLLBACK TO */
-#define LOOK_ENDS_LATER        0x800u /* what ends it is bound, and not executed yet */
+#define LOOK_ENDS_LATER        0x800u /* what ends it is bound, and not executed as the last one */
 
 struct look {
     unsigned has; /* LOOK_* */
     unsigned nbinds;
+    struct slice ends; /* LOOK_ENDS: the portal of that */
 };
 
 /* What becomes of one Bind. */
@@ -198,13 +199,18 @@ static void look_at(const struct batch_msg *m, struct look *look)
         look->has |= LOOK_BINDS;
         if (m->portal.n > 0)
             look->has |= LOOK_BINDS_NAMED;
+        if (!has(look, LOOK_ENDS))
+            look->ends = m->portal;
         if ((m->name.n == 0 && !has(look, LOOK_PARSED_UNNAMED)))
             look->has |= LOOK_USES_UNNAMED;
         look->nbinds++;
         break;
     case FE_EXECUTE:
         look->has |= LOOK_EXECUTES;
-        look->has &= ~LOOK_ENDS_LATER;
+        if (has(look, LOOK_ENDS) && !has(look, LOOK_ENDS_LATER))
+            look->has |= LOOK_ENDS_LATER;
+        else if (has(look, LOOK_ENDS) && slice_eq(m->portal, look->ends))
+            look->has &= ~LOOK_ENDS_LATER;
         break;
     case FE_DESCRIBE:
         if ((m->what == 'S' && m->name.n == 0 && !has(look, LOOK_PARSED_UNNAMED)))

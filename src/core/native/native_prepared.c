@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "backend/prep.h"
 #include "base/arena.h"
 #include "base/mem.h"
 #include "parser/tokens.h"
@@ -30,7 +31,7 @@ static struct native_prepared *known(struct native *n, struct slice name)
     {
         struct native_prepared *st = LIST_ENTRY(node, struct native_prepared, node);
 
-        if (slice_eq_str(name, st->name))
+        if (prep_is_same_name(name, slice_of_str(st->name)))
             return st;
     }
     return NULL;
@@ -73,7 +74,7 @@ const struct native_change *native_prepared_find(struct native *n, struct slice 
     struct native_change *found;
 
     for (uint32_t i = n->nchanges; i-- > 0;) {
-        if (n->changes_made[i].name.p != NULL && slice_eq(n->changes_made[i].name, name))
+        if (n->changes_made[i].name.p != NULL && prep_is_same_name(n->changes_made[i].name, name))
             return n->changes_made[i].sql.p == NULL ? NULL : &n->changes_made[i];
     }
     st = known(n, name);

@@ -304,8 +304,9 @@ static void go_on_yielding(struct wd *w)
 
     if (!wd_lease_is_free(w) || wd_raft_is_giving(w->raft))
         return;
-    if (w->lead.is_led && !w->state.is_given && wd_lease_is_settled(w)) {
-        say_given(w);
+    if (w->lead.is_led && !w->state.is_given && !wd_state_is_owed(&w->state)) {
+        if (wd_lease_is_settled(w)) /* in a moment: the address cannot be ours yet */
+            say_given(w);
         return;
     }
     if (to == WD_NO_MEMBER)

@@ -83,6 +83,7 @@ START_TEST(test_promotion_whose_answer_is_lost)
         world_run(5);
         ck_assert_int_eq(world->nsteps[FAILOVER_DO_PROMOTE], 1);
         ck_assert_int_eq(world->d.view.primary, chosen);
+        ck_assert_int_eq(world->f.unsure_us, 0); /* not of the next switchover */
         return;
     }
     world_run(20);
@@ -109,6 +110,7 @@ START_TEST(test_promotion_that_was_not_heard)
     world_run(6);
     ck_assert_int_eq(world->nsteps[FAILOVER_DO_PROMOTE], 2);
     ck_assert_int_eq(world->d.view.primary, chosen);
+    ck_assert_int_eq(world->f.unsure_us, 0);
 }
 END_TEST
 
