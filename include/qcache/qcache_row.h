@@ -30,7 +30,8 @@ struct qcache_field {
 struct qcache_equal {
     struct qcache_field field;
     struct slice value;
-    uint32_t param; /* $n; 0: a constant */
+    uint32_t param;   /* $n; 0: a constant */
+    uint32_t nplaces; /* of this parameter in the text */
     bool is_string;
     uint8_t nset; /* this and so many less one behind it are column IN (value, ...); 1: by itself */
 };

@@ -274,6 +274,35 @@ def test_parameters(tables, start_pool):
         assert hits(pool) - before > 100
 
 
+def test_a_parameter_has_the_type_of_its_first_place(tables, start_pool):
+    """Of char(n) the server cuts blanks off, wherever else the parameter stands: the row that it finds is another than the value says."""
+    tables.rows("create table c8 (id int primary key, code char(8))")
+    tables.rows("insert into c8 values (7, 'AB')")
+    tables.rows("create table tx (id int primary key, code text, v int)")
+    tables.rows("insert into tx values (7, 'AB', 1)")
+    pool = start_pool(tables.address, **POOL)
+    with login(pool) as w, login(pool) as writer:
+        w.rows("select 1 from t")
+        good(pool)
+        w.send(parse("select b.v from c8 a cross join tx b where a.id = 7 and a.code = $1 and b.code = $1", name="r"), SYNC)
+        w.ready()
+
+        def read() -> list[bytes]:
+            w.send(bind([b"AB      "], name="r"), describe("", "P"), execute(), SYNC)
+            return [m.row()[0] for m in w.ready() if m.type == "D"]
+
+        def is_kept() -> bool:
+            before = hits(pool)
+            read()
+            return hits(pool) > before
+
+        waits.wait_for("it is kept", is_kept, 20)
+        for v in (2, 3, 4):
+            writer.rows(f"update tx set v = {v} where code = 'AB'")
+            assert read() == [str(v).encode()]
+            waits.wait_for("it is kept", is_kept, 20)
+
+
 def test_a_mix_of_reads_and_writes(tables, start_pool):
     """Nine reads for a write of a random row: nearly as many hits as without the writes, and none of them old."""
     pool = start_pool(tables.address, **{**POOL, "memqcache_max_num_cache": 20000})

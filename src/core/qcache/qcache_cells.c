@@ -39,8 +39,8 @@ static const struct qcache_column *column_of(
     return found;
 }
 
-/* The type that the Parse gives to $n; `column`'s where it leaves that to the server. */
-static uint32_t param_type(struct slice types, uint32_t n, uint32_t column)
+/* The type that the Parse gives to $n; 0 where it leaves that to the server. */
+static uint32_t param_type(struct slice types, uint32_t n)
 {
     struct wire_reader r;
     uint32_t count;
@@ -50,7 +50,7 @@ static uint32_t param_type(struct slice types, uint32_t n, uint32_t column)
     count = types.n == 0 ? 0 : wire_get_u16(&r);
     for (; n > 0 && count > 0 && !r.bad; n--, count--)
         type = wire_get_u32(&r);
-    return r.bad || n > 0 || type == 0 ? column : type;
+    return r.bad || n > 0 ? 0 : type;
 }
 
 /* $n of a Bind. False: there is none, or it is null. */
@@ -80,8 +80,27 @@ static bool param_value(struct slice values, uint32_t n, struct slice *value, bo
     return !r.bad && !is_null && format <= 1;
 }
 
-static bool key_of(const struct qcache_equal *e, const struct qcache_column *c,
-    const struct qcache_params *params, uint64_t *key)
+/* A parameter whose type the Parse leaves open has that of the first place where it stands: char(n)
+ * cuts blanks off, name and "char" more than that, and binary values are other ones. It is the
+ * column's where it stands beside such columns alone. */
+static bool is_of_column(const struct qcache_judgement *j, const struct qcache_row *row,
+    const struct qcache_equal *e, const struct qcache_column *c)
+{
+    uint32_t n = 0;
+    unsigned i;
+
+    for (i = 0; i < row->n; i++) {
+        const struct qcache_column *other =
+            row->equal[i].param == e->param ? column_of(j, &row->equal[i].field) : NULL;
+
+        n += other != NULL && other->type == c->type;
+    }
+    return n >= e->nplaces;
+}
+
+static bool key_of(const struct qcache_judgement *j, const struct qcache_row *row,
+    const struct qcache_equal *e, const struct qcache_column *c, const struct qcache_params *params,
+    uint64_t *key)
 {
     struct slice value = e->value;
     uint32_t from = c->type;
@@ -90,7 +109,10 @@ static bool key_of(const struct qcache_equal *e, const struct qcache_column *c,
     if (e->param > 0) {
         if (!param_value(params->values, e->param, &value, &is_binary))
             return false;
-        from = param_type(params->types, e->param, c->type);
+        from = param_type(params->types, e->param);
+        if (from == 0 && !is_of_column(j, row, e, c))
+            return false;
+        from = from == 0 ? c->type : from;
     } else if (!e->is_string && (c->type == CACHE_TYPE_TEXT || c->type == CACHE_TYPE_VARCHAR)) {
         return false;
     }
@@ -186,7 +208,7 @@ static bool add_cells(struct reads *r, const struct qcache_equal *e, unsigned t)
     r->cell[r->n++] = cache_cell_whole(r->database, oid);
     r->cell[r->n++] = cache_cell_column(r->database, oid, c->attnum);
     for (i = 0; i < e->nset; i++) {
-        if (!key_of(&e[i], said, r->params, &key))
+        if (!key_of(r->j, r->row, &e[i], said, r->params, &key))
             return false;
         r->cell[r->n++] = cache_cell_value(r->database, oid, c->attnum, key);
     }
@@ -225,14 +247,14 @@ unsigned qcache_row_reads(const struct qcache_judgement *j, const struct qcache_
 }
 
 /* The value that the rows have in this column, before and after. */
-static bool known_key(const struct qcache_column *c, const struct qcache_row *row,
-    const struct qcache_params *params, uint64_t *key)
+static bool known_key(const struct qcache_judgement *j, const struct qcache_column *c,
+    const struct qcache_row *row, const struct qcache_params *params, uint64_t *key)
 {
     unsigned i;
 
     for (i = 0; i < row->n; i++)
         if (is_of(&row->equal[i].field, c))
-            return key_of(&row->equal[i], c, params, key);
+            return key_of(j, row, &row->equal[i], c, params, key);
     return false;
 }
 
@@ -252,7 +274,7 @@ unsigned qcache_row_writes(const struct qcache_judgement *j, const struct qcache
     for (i = 0; i < j->ncolumns; i++) {
         const struct qcache_column *c = &j->columns[i];
 
-        if (known_key(c, row, params, &key)) {
+        if (known_key(j, c, row, params, &key)) {
             cell[n++] = cache_cell_value(database, oid, c->attnum, key);
             is_known = true;
         } else {

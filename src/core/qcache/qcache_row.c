@@ -221,6 +221,22 @@ static void read_insert(struct words *w, struct qcache_row *out)
         out->n = 0;
 }
 
+/* Where each parameter stands, also where nothing else is understood. */
+static void count_places(const struct words *w, struct qcache_row *row)
+{
+    struct qcache_equal at;
+    uint32_t i;
+    unsigned k;
+
+    for (i = 0; i < w->n; i++) {
+        if (w->tok[i].kind != SQL_TOKEN_PARAM || !words_value(w, i, &at))
+            continue;
+        for (k = 0; k < row->n; k++)
+            if (row->equal[k].param == at.param)
+                row->equal[k].nplaces++;
+    }
+}
+
 void qcache_row_find(
     struct arena *a, const struct sql_facts *facts, struct slice text, struct qcache_row *out)
 {
@@ -243,4 +259,5 @@ void qcache_row_find(
         read_delete(&w, out);
     else if (words_take(&w, "insert"))
         read_insert(&w, out);
+    count_places(&w, out);
 }

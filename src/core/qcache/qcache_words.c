@@ -207,6 +207,7 @@ bool words_value(const struct words *w, uint32_t i, struct qcache_equal *e)
     size_t k;
 
     e->param = 0;
+    e->nplaces = 0;
     e->nset = 1;
     e->is_string = false;
     e->value = s;

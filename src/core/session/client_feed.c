@@ -149,6 +149,10 @@ static void feed_park(struct client *c, const char *p, const char *end)
 
     buf_put(&c->carry, p, (size_t)(end - p));
     c->is_parked = true;
+    if (c->rare != NULL && c->rare->is_behind) {
+        c->rare->is_behind = false; /* who it waits for goes on with it, and nobody else */
+        client_rare_trim(c);
+    }
     /* Most have nothing more to say until they are answered: reading stays on, and if something
      * comes it is switched off then (client_on_readable). TLS may hold input that was read. */
     if (stream_is_tls(&c->stream))
@@ -266,8 +270,10 @@ COLD static const char *feed_hold(
     struct client *c, struct feed_run *run, const char *p, const char *end)
 {
     feed_flush(c, run);
-    if (c->phase == CL_ACTIVE && p < end)
+    if (c->phase == CL_ACTIVE && p < end) {
         feed_park(c, p, end);
+        client_rare(c)->is_behind = true;
+    }
     return NULL;
 }
 

@@ -65,8 +65,10 @@ static bool is_all_told(const struct client *c)
 
 int64_t client_goodbye_ms(const struct client *c)
 {
-    return c->target == NULL || is_all_told(c) ? CLIENT_MAY_BE_GONE_MS
-                                               : c->ss->conf->half_closed_timeout_ms;
+    bool is_held = c->rare != NULL && c->rare->is_behind; /* it waits for nobody but itself */
+
+    return (c->target == NULL && !is_held) || is_all_told(c) ? CLIENT_MAY_BE_GONE_MS
+                                                             : c->ss->conf->half_closed_timeout_ms;
 }
 
 void client_say_goodbye(struct client *c)

@@ -3,7 +3,9 @@
 else's message; and what it answers itself waits for who does not read it.
 """
 import os
+import socket
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -147,3 +149,18 @@ def test_a_long_message_behind_half_of_it_ends_the_session(pg, start_pool):
     assert states(found) == ["08P01"]
     assert other.value("select 'on'") == "on"
     other.bye()
+
+
+def test_who_asks_and_says_goodbye_early_is_answered(pg, start_pool):
+    """More than is sent at once waits for a client that has closed its sending half and reads later."""
+    pool = start_pool(pg.address, num_init_children=1, pool_mode="transaction")
+    pg.rows("drop table if exists own_early")
+    pg.rows("create table own_early(a int)")
+    c = login(pool, seconds=60)
+    c.send(ASKS["simple"] * 1000, query("insert into own_early values (1)"))
+    c.sock.shutdown(socket.SHUT_WR)
+    began = time.monotonic()
+    waits.wait_for("a second has passed, more than a client may be gone", lambda: time.monotonic() - began > 1)
+    found = c.read_eof()
+    assert sum(m.type == "Z" for m in found) == 1001
+    assert pg.value("select count(*) from own_early") == "1"

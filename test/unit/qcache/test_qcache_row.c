@@ -390,6 +390,26 @@ START_TEST(parameters_count_as_constants_do)
 }
 END_TEST
 
+START_TEST(a_parameter_of_open_type_that_stands_elsewhere_too_tells_nothing)
+{
+    static const struct qcache_params open = {BYTES("\0\0"), BYTES("\0\0\0\1\0\0\0\1"
+                                                                   "7")};
+    static const struct qcache_params told = {BYTES("\0\1\0\0\0\x17"), BYTES("\0\0\0\1\0\0\0\1"
+                                                                             "7")};
+    struct arena *a = arena_new("test", 0);
+    struct qcache_judgement j = known();
+    cache_cell cell[QCACHE_ROW_READS];
+    struct qcache_row row;
+
+    find(a, "select $1, v from t where id = $1", &row);
+    ck_assert_uint_eq(qcache_row_reads(&j, &row, &open, DB, cell), 0);
+    ck_assert_uint_eq(qcache_row_reads(&j, &row, &told, DB, cell), 3);
+    find(a, "select v from t where id = $1 and id = $1", &row);
+    ck_assert_uint_eq(qcache_row_reads(&j, &row, &open, DB, cell), 3);
+    arena_free(&a);
+}
+END_TEST
+
 /* --- joins --- */
 
 /* t(id int4, n int8, v varchar), u(id int4, t_id int8, w text, day date), x(k uuid, t_id int4). */
@@ -567,6 +587,7 @@ int main(void)
     tcase_add_test(tc, more_than_the_row_is_by_table);
     tcase_add_loop_test(tc, every_table_of_a_join_is_restricted, 0, sizeof joins / sizeof joins[0]);
     tcase_add_loop_test(tc, parameters_count_as_constants_do, 0, sizeof params / sizeof params[0]);
+    tcase_add_test(tc, a_parameter_of_open_type_that_stands_elsewhere_too_tells_nothing);
     suite_add_tcase(s, tc);
     sr = srunner_create(s);
     srunner_run_all(sr, CK_ENV);
