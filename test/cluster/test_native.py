@@ -11,6 +11,8 @@ from pgt import waits
 from pgt import wire as w
 from pgt.native import error_of, one
 
+END_ALL = "select pg_terminate_backend(pid) from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()"
+
 
 def test_writes_are_everywhere(pair):
     it = pair()
@@ -195,6 +197,66 @@ def test_a_node_that_dies(pair):
         d.simple("commit")
         one(d, "insert into t (id) values (4)")
     it.equal([it.nodes[0], it.nodes[2]])
+
+
+@pytest.mark.parametrize("commit", ["plain", "two_phase"])
+def test_a_connection_that_goes_while_the_main_node_works(pair, commit):
+    """The other node was not asked yet, and is in use: what it would lack is undone on all."""
+    it = pair(replication_commit=commit, conf_of_nodes={"max_prepared_transactions": "20"})
+    lock = w.Wire(it.nodes[0].address)
+    lock.login()
+    for k, (first, sql) in enumerate([("select 1", "insert into t (id) values (2)"),
+                                      ("select 1", "insert into accounts values (99, 3); select count(*) from t"),
+                                      ("begin", "insert into t (id) values (4); commit")]):
+        with it.client() as c:
+            one(c, "update t set v = 'all are connected'")
+            one(c, first)
+            one(lock, "begin; lock table t in access exclusive mode")
+            c.send(w.query(sql))
+            waits.wait_for("the main node waits", lambda: it.nodes[0].rows("select 1 from pg_locks where not granted"))
+            it.nodes[1].rows(END_ALL)
+            waits.wait_for("it is noticed", lambda n=k: it.pool.log().count("connection to node 1 was lost") > n)
+            one(lock, "rollback")
+            assert error_of(c.ready()).sqlstate == "40000"
+        assert it.equal() and [r[3] for r in it.status()] == ["up", "up"]
+    lock.bye()
+
+
+def test_a_procedure_commits_and_fails(pair):
+    """What it has committed on the main node before it failed is on all."""
+    it = pair()
+    with it.client() as c:
+        one(c, "create procedure fills(x int) language plpgsql as $$ begin insert into t (id, at, u) values (x, null, null); commit; "
+               "insert into t (id) values (x); end $$")
+        assert error_of(c.simple("call fills(1)")).sqlstate == "23505"
+        c.send(w.parse("call fills(2)"), w.bind(), w.execute(), w.SYNC)
+        assert error_of(c.ready()).sqlstate == "23505"
+        assert error_of(c.simple("do $$ begin insert into accounts values (99, 1); commit; perform 1 / 0; end $$")).sqlstate == "22012"
+        assert it.equal() and it.nodes[1].value("select count(*) from t") == "2"
+        one(c, "insert into t (id) values (3)")
+    assert it.equal()
+
+
+def test_a_cancel_comes_too_late(pair):
+    """The main node has committed: nobody cancels the COMMIT of the other one, which would be taken out of service for that."""
+    it = pair()
+    lock = w.Wire(it.nodes[1].address)
+    lock.login()
+    with it.client() as c:
+        one(c, "create function waits() returns trigger language plpgsql as $$ begin "
+               "perform pg_advisory_xact_lock(5); return null; end $$")
+        one(c, "create constraint trigger late after insert on t deferrable initially deferred for each row execute function waits()")
+        for k, sql in enumerate(["insert into t (id) values (0)", "begin; insert into t (id) values (1); commit"]):
+            one(lock, "select pg_advisory_lock(5)")
+            c.send(w.query(sql))
+            waits.wait_for("the other one commits",
+                           lambda: it.nodes[1].rows("select 1 from pg_stat_activity where wait_event = 'advisory'"))
+            w.cancel(it.pool.address, c.pid, c.key)
+            one(lock, "select pg_sleep(0.3), pg_advisory_unlock(5)")
+            assert not [m for m in c.ready() if m.type == "E"]
+            assert it.equal() and it.nodes[1].value("select count(*) from t") == str(k + 1)
+        assert [r[3] for r in it.status()] == ["up", "up"]
+    lock.bye()
 
 
 def test_what_is_not_supported_says_so(pair):

@@ -15,6 +15,8 @@ NODE = {"max_prepared_transactions": "40"}
 STEPS = [1, 2, 3, 4, 5]
 DECIDED = 3
 
+END_ALL = "select pg_terminate_backend(pid) from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()"
+
 
 def prepared(it):
     return [n.rows("select gid from pg_prepared_xacts") for n in it.nodes]
@@ -73,6 +75,28 @@ def test_what_cannot_be_prepared_is_undone(pair):
         assert error_of(c.simple("insert into q (v) values (2), (2)")).sqlstate == "23505"
         one(c, "insert into t (id) values (9)")
         assert settled(it) and count_of(it, "true") == "1"
+
+
+def test_a_connection_that_goes_while_the_main_node_prepares(pair):
+    """The other node has not been told yet: nothing of it is committed anywhere."""
+    it = pair(conf_of_nodes=NODE, **CONF)
+    lock = w.Wire(it.nodes[0].address)
+    lock.login()
+    with it.client() as c:
+        one(c, "create function waits() returns trigger language plpgsql as $$ begin "
+               "perform pg_advisory_xact_lock(5); return null; end $$")
+        one(c, "create constraint trigger late after insert on t deferrable initially deferred for each row execute function waits()")
+        for k, sql in enumerate(["insert into t (id) values (1)", "begin; insert into t (id) values (2); commit"]):
+            one(c, "update t set v = 'all are connected'")
+            one(lock, "select pg_advisory_lock(5)")
+            c.send(w.query(sql))
+            waits.wait_for("it prepares", lambda: it.nodes[0].rows("select 1 from pg_stat_activity where wait_event = 'advisory'"))
+            it.nodes[1].rows(END_ALL)
+            waits.wait_for("it is noticed", lambda n=k: it.pool.log().count("connection to node 1 was lost") > n)
+            one(lock, "select pg_advisory_unlock(5)")
+            assert error_of(c.ready()).sqlstate == "40000"
+            assert settled(it) and count_of(it, "true") == "0"
+    lock.bye()
 
 
 @pytest.mark.slow

@@ -238,6 +238,8 @@ int doubt_log_read(
         return -1;
     }
     rc = read_all(fd, out);
+    if (rc == 0 && fdatasync(fd) == -1) /* whoever wrote it may have died before it was on disk */
+        rc = -1;
     if (rc == -1)
         (void)fail(err, "read", path);
     close(fd);

@@ -196,11 +196,34 @@ char native_tx(const struct native *n)
     return n->wrapped || link == NULL ? 'I' : link->tx_status;
 }
 
+/* What the main node has done for good, or undone, is done on all: who cannot is taken out of
+ * service, so nobody cancels it. */
+static bool is_too_late(const struct native *n)
+{
+    switch (n->step) {
+    case STEP_OTHERS:
+        return !n->wrapped && !n->commit.is_clients && native_tx(n) == 'I';
+    case STEP_OTHER_ENDS:
+    case STEP_UNDO:
+    case STEP_READ_ENDS:
+    case STEP_UNPREPARE:
+    case STEP_COMMIT:
+        return true;
+    default:
+        return false;
+    }
+}
+
 bool native_cancel(struct client *c, int fd)
 {
     struct native *n = client_native(c);
     bool some = false;
 
+    if (is_too_late(n)) {
+        if (fd != -1)
+            close(fd);
+        return true;
+    }
     if (n->step == STEP_HELD) {
         if (fd != -1)
             close(fd);
@@ -245,6 +268,7 @@ static void end_exchange(struct native *n)
     struct client *c = n->c;
 
     n->step = STEP_IDLE;
+    n->gone = 0;
     n->ex = (struct native_exchange){0};
     native_prepared_begin(n);
     n->has_warned = false;
@@ -374,7 +398,8 @@ static const struct native_leg *broken_leg(const struct native *n, unsigned but)
     for (unsigned i = 0; i < n->nlegs; i++) {
         const struct native_leg *leg = &n->leg[i];
 
-        if (i != but && (leg->is_lost || (native_is_up(leg) && !native_copies(leg))))
+        if (i != but &&
+            (leg->is_lost || (n->gone >> i & 1) != 0 || (native_is_up(leg) && !native_copies(leg))))
             return leg;
     }
     return NULL;

@@ -182,14 +182,16 @@ static void prepared(struct native *n)
     for (unsigned i = 0; i < n->nlegs; i++) {
         const struct native_leg *leg = &n->leg[i];
 
-        if (i != n->main && leg->did && (leg->kind != 'C' || leg->is_lost))
+        n->commit.is_lost = n->commit.is_lost || (leg->did && leg->is_lost);
+        if (i == n->main)
+            continue;
+        if (leg->did ? leg->kind != 'C' || leg->is_lost : (n->gone >> i & 1) != 0)
             bad = leg;
-        else if (i != n->main && leg->did)
+        else if (leg->did)
             n->commit.prepared |= 1U << i;
     }
     native_commit_step(n, 2);
     if (bad != NULL) {
-        n->commit.is_lost = bad->is_lost;
         CLIENT_LOG(n->c, LVL_LOG, "node %d could not prepare transaction %s: %.*s", bad->node,
             native_decision_name(n), (int)bad->said.len, bad->said.len > 0 ? bad->said.data : "");
         commit_failed(n, bad);

@@ -143,11 +143,12 @@ struct native_kept {
 /* Where a statement runs. */
 struct native_place {
     bool everywhere;
-    bool on_main; /* else any node will do */
-    bool wraps;   /* can be in a transaction of ours */
-    bool differs; /* its rows are each node's own */
-    bool writes;  /* it matters that all nodes commit it or none does */
-    bool reads;   /* rows, of one moment */
+    bool on_main;     /* else any node will do */
+    bool wraps;       /* can be in a transaction of ours */
+    bool differs;     /* its rows are each node's own */
+    bool writes;      /* it matters that all nodes commit it or none does */
+    bool reads;       /* rows, of one moment */
+    uint32_t commits; /* procedures and blocks, which may commit within */
 };
 
 /* What is over with the exchange. */
@@ -217,6 +218,7 @@ struct native {
     bool has_warned;  /* in this exchange, of what may differ */
     bool skips;       /* a sequence has failed: up to its Sync nothing runs */
     bool is_counted;  /* among those at work (ipc/hold.h): a transaction or an exchange goes on */
+    uint32_t gone;    /* legs that went away in this exchange, as bits: they lack what it does */
     int speaker;      /* the leg whose answer the client gets */
     int failed;       /* the leg on which the client's transaction failed; -1: none */
     int unnamed;      /* where the unnamed statement is: a leg, or NATIVE_ALL */
@@ -291,10 +293,14 @@ void native_wait(struct native *n);
 bool native_is_up(const struct native_leg *leg);
 /* Its server waits for data of a COPY. */
 bool native_copies(const struct native_leg *leg);
-/* The main node is about to commit: notes who has to do it, too. True: that leg went away before it
- * was told, so its node lacks what the main node has committed. */
-void native_owe(struct native *n);
+/* The main node is about to commit: notes who has to do it, too. False: somebody has gone who would
+ * lack it, and `fail` was called with the error in n->held. True of native_is_owed_and_gone: that
+ * leg went away before it was told, so its node lacks what the main node has committed. */
+bool native_owe(struct native *n, void (*fail)(struct native *n));
 bool native_is_owed_and_gone(const struct native *n, unsigned i);
+/* The leg went away in this exchange, asked or not, and lacks what the others write; `is_known`:
+ * they have done it, and nothing undoes that. */
+bool native_lacks(const struct native *n, unsigned i, bool is_known);
 /* The error of a transaction that a node has left. */
 void native_set_lost(struct err *err);
 /* The monitor is told to take a node out of service. */
@@ -439,6 +445,12 @@ static inline void native_gate_leave(struct native *n)
     n->gate.ops->leave(n);
     if (!n->wrapped && native_tx(n) == 'I')
         n->gate.has = 0;
+}
+
+/* What it did before it failed stays: numbers of a sequence, what a procedure has committed. */
+static inline bool native_leaves_some(const struct native *n)
+{
+    return n->plan.serial != NULL || n->place.commits > 0;
 }
 
 /* native_decide.c */

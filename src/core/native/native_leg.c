@@ -33,18 +33,35 @@ bool native_copies(const struct native_leg *leg)
     return native_is_up(leg) && expect_is_copying(&leg->link->expect);
 }
 
-void native_owe(struct native *n)
+bool native_owe(struct native *n, void (*fail)(struct native *n))
 {
+    struct err err;
+
     n->commit.owed = 0;
+    if (n->gone != 0 && n->commit.wrote) {
+        native_set_lost(&err);
+        wire_put_err(&n->held, &err);
+        fail(n);
+        return false;
+    }
     for (unsigned i = 0; i < n->nlegs; i++) {
         if (i != n->main && native_is_up(&n->leg[i]) && n->leg[i].link->tx_status == 'T')
             n->commit.owed |= 1U << i;
     }
+    return true;
 }
 
 bool native_is_owed_and_gone(const struct native *n, unsigned i)
 {
     return (n->commit.owed >> i & 1) != 0 && !native_is_up(&n->leg[i]);
+}
+
+bool native_lacks(const struct native *n, unsigned i, bool is_known)
+{
+    bool is_written =
+        n->failed < 0 && n->commit.wrote && (!is_known || n->place.writes || n->ex.is_commit);
+
+    return (is_written && (n->gone >> i & 1) != 0) || (is_known && native_is_owed_and_gone(n, i));
 }
 
 void native_set_lost(struct err *err)
@@ -58,6 +75,7 @@ void native_detach(struct native *n, struct native_leg *leg, const char *why)
 {
     struct node_command cmd = {.order = NODE_DETACH, .node = leg->node};
 
+    n->gone &= ~(1U << (leg - n->leg)); /* nobody expects more of it */
     CLIENT_LOG(n->c, LVL_WARNING, "node %d is detached: %s", leg->node, why);
     snprintf(cmd.who, sizeof cmd.who, "%s", "native replication");
     snprintf(cmd.why, sizeof cmd.why, "%s", why);
@@ -616,6 +634,8 @@ static void leg_on_lost(void *owner, struct link *link, const struct err *err, b
     leg->link = NULL;
     leg->is_lost = true;
     native_leg_drop(leg, false);
+    if (n->step > STEP_OPEN)
+        n->gone |= 1U << (leg - n->leg); /* also who was not asked: it is passed over from now on */
     if (n->step == STEP_OPEN)
         return; /* tried again, or the view says that it is down */
     if (n->step == STEP_COPY)

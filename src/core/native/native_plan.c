@@ -366,6 +366,7 @@ enum native_verdict native_judge(struct native *n, struct slice text, const stru
     if ((s->flags & SQL_F_READ_ONLY) != 0 && (s->kind != SQL_EXPLAIN || s->inner == SQL_SELECT))
         return judge_read(n, text, facts, i, place);
     place->writes = place->writes || !changes_nothing(s);
+    place->commits += (s->kind == SQL_CALL || s->kind == SQL_DO) && n->gate.ops == NULL;
     be_everywhere(place, fits_in_transaction(n, text, s));
     return NATIVE_GO;
 }

@@ -208,8 +208,13 @@ void native_leave_behind(struct native *n)
     all->nleft = 1; /* ours, until all are known */
     all->is_decided_there = n->leg[n->main].is_asked || n->leg[n->main].kind == 'E';
     for (unsigned i = 0; i < n->nlegs; i++) {
-        if (n->leg[i].is_asked && native_is_up(&n->leg[i]))
-            leave(&n->leg[i], all);
+        struct native_leg *leg = &n->leg[i];
+
+        if (leg->is_asked && native_is_up(leg))
+            leave(leg, all);
+        else if (native_lacks(n, i, is_known) || /* or it has refused what others do */
+                 (n->step == STEP_OTHER_ENDS && leg->did && leg->kind == 'E'))
+            all->failed |= UINT64_C(1) << leg->node;
     }
     all_end(ss, all);
 }

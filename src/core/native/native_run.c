@@ -105,8 +105,8 @@ static void fail_with(struct native *n, const char *sqlstate, const char *text, 
 static bool may_commit(
     struct native *n, void (*go_on)(struct native *n), void (*fail)(struct native *n))
 {
-    native_owe(n);
-    return n->gate.ops == NULL || !n->commit.wrote || n->gate.ops->commit(n, go_on, fail);
+    return native_owe(n, fail) &&
+           (n->gate.ops == NULL || !n->commit.wrote || n->gate.ops->commit(n, go_on, fail));
 }
 
 static void commit_wrapped(struct native *n)
@@ -462,10 +462,10 @@ static void main_answered(struct native *n)
     }
     if (n->commit.is_clients)
         n->commit.ops->main_answered(n);
-    /* What took numbers of a sequence before it failed is to take them on the others, too. */
+    /* What has taken numbers, or committed, before it failed is to do so on the others, too. */
     native_prepared_settle(n, changes_done(n, first), first->kind != 'E');
     if (first->kind == 'E' && !n->ex.is_commit &&
-        (n->plan.serial == NULL || agree_is_lock_trouble(buf_slice(&first->said)))) {
+        (!native_leaves_some(n) || agree_is_lock_trouble(buf_slice(&first->said)))) {
         if (!prepare_on_others(n, first))
             fail_of(n, first);
         return;
@@ -531,7 +531,7 @@ static bool has_lost_some(struct native *n)
     bool some = false;
 
     for (unsigned i = 0; i < n->nlegs; i++) {
-        if (!(n->leg[i].did && n->leg[i].is_lost) && !(is_known && native_is_owed_and_gone(n, i)))
+        if (!(n->leg[i].did && n->leg[i].is_lost) && !native_lacks(n, i, is_known))
             continue;
         if (is_known)
             native_detach(n, &n->leg[i], "it was lost while it did what others had done");

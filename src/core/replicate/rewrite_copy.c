@@ -42,7 +42,14 @@ static bool one_char(struct slice tok, char *out)
 
 static bool says_no(const struct repl_work *w, uint32_t i)
 {
-    return repl_is(w, i, "false") || repl_is(w, i, "off") || slice_eq_str(repl_tok(w, i), "0");
+    static const char *const no[] = {
+        "false", "off", "'false'", "'off'", "\"false\"", "\"off\"", "0"};
+
+    for (unsigned k = 0; k < sizeof no / sizeof no[0]; k++) {
+        if (slice_ieq_str(repl_tok(w, i), no[k]))
+            return true;
+    }
+    return false;
 }
 
 static enum repl_copy_format format_at(const struct repl_work *w, uint32_t i)

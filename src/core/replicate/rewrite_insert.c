@@ -385,6 +385,16 @@ static uint32_t drop_volatile(struct target *t, uint32_t *fill, uint32_t n)
     return left;
 }
 
+/* How many columns the query has is not known: if they are not all, a default may be what differs.
+ */
+static void note_unknown(struct target *t)
+{
+    for (uint32_t i = 1; i < t->table->ncolumns; i++) {
+        if (must_fill(t, i, 1))
+            repl_differs(t->w, t->table->columns[i].def);
+    }
+}
+
 /* INSERT INTO t SELECT ...: one more column in each list. */
 static void query(struct target *t, uint32_t i)
 {
@@ -397,8 +407,10 @@ static void query(struct target *t, uint32_t i)
     uint32_t *fill;
     struct buf out = {0};
 
-    if (t->first == 0 && (narms == 0 || has_star(w, first + 1, list_end(w, first, end))))
+    if (t->first == 0 && (narms == 0 || has_star(w, first + 1, list_end(w, first, end)))) {
         nvalues = t->table->ncolumns; /* as most do: all of them */
+        note_unknown(t);
+    }
     fill = columns_to_fill(t, nvalues, &nfill);
     if (fill == NULL || nfill == 0)
         return;

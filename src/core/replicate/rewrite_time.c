@@ -232,8 +232,8 @@ static enum moment moment_of_type(struct slice type)
     return slice_eq_str(type, "date") ? MOMENT_DATE : MOMENT_NONE;
 }
 
-/* The constant is read by the main node, as the type it is meant to be. */
-static void replace_moment(struct repl_work *w, uint32_t i, enum moment m)
+/* The constant is read by the main node, as the type it is meant to be: the value's number. */
+static uint32_t ask_moment(struct repl_work *w, uint32_t i, enum moment m)
 {
     static const char *const ask[] = {
         [MOMENT_TIMESTAMP] =
@@ -254,8 +254,12 @@ static void replace_moment(struct repl_work *w, uint32_t i, enum moment m)
 
     buf_printf(&out, "%.*s%.*s%s", (int)(at - ask[m]), ask[m], (int)as.n, as.p, at + 4);
     expr = keep(w, &out);
-    repl_splice(w, w->tok[i].offset, w->tok[i].len, "\1%u\2",
-        repl_ask(w, expr, slice_of_str(cast[m]), true));
+    return repl_ask(w, expr, slice_of_str(cast[m]), true);
+}
+
+static void replace_moment(struct repl_work *w, uint32_t i, enum moment m)
+{
+    repl_splice(w, w->tok[i].offset, w->tok[i].len, "\1%u\2", ask_moment(w, i, m));
 }
 
 bool repl_time_value(struct repl_work *w, uint32_t i, struct slice type)
@@ -291,12 +295,12 @@ static void constant(struct repl_work *w, uint32_t i)
     m = moment_before(w, i, &at);
     if (m == MOMENT_NONE)
         return;
-    /* The type's name becomes a cast around the value: its precision is not lost. */
+    /* The type's name becomes a cast around the value: its precision is not lost. One splice:
+     * behind the constant columns that are filled in may begin. */
     type = repl_plain(
         w, slice_of(w->text.p + w->tok[at].offset, w->tok[i].offset - w->tok[at].offset));
-    repl_splice(w, w->tok[at].offset, (uint32_t)type.n, "CAST(");
-    replace_moment(w, i, m);
-    repl_splice(w, w->tok[i].offset + w->tok[i].len, 0, " AS %.*s)", (int)type.n, type.p);
+    repl_splice(w, w->tok[at].offset, (uint32_t)type.n + w->tok[i].len, "CAST(\1%u\2 AS %.*s)",
+        ask_moment(w, i, m), (int)type.n, type.p);
 }
 
 void repl_times(struct repl_work *w)

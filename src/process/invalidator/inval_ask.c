@@ -199,6 +199,21 @@ static void take(struct inval_stream *s, enum inval_ask ask, const PGresult *res
     }
 }
 
+/* It has the columns that were asked for, whatever the server is. */
+static bool is_sound(enum inval_ask ask, const PGresult *res)
+{
+    static const int ncolumns[] = {[ASK_FACTS] = 5,
+        [ASK_TABLES] = 8,
+        [ASK_ABOVE] = 2,
+        [ASK_SAMPLE] = 3,
+        [ASK_RUNNING] = 1,
+        [ASK_DIGEST] = 1,
+        [ASK_VISIBLE] = 1};
+
+    return PQresultStatus(res) == PGRES_TUPLES_OK && PQnfields(res) == ncolumns[ask] &&
+           (PQntuples(res) > 0 || ask == ASK_TABLES || ask == ASK_ABOVE);
+}
+
 /* It is whole: taking it may ask the next one, or end it all. */
 static void answered(struct inval_stream *s)
 {
@@ -207,8 +222,7 @@ static void answered(struct inval_stream *s)
 
     s->asking = ASK_NOTHING;
     s->answer = NULL;
-    if (res == NULL || PQresultStatus(res) != PGRES_TUPLES_OK ||
-        (PQntuples(res) == 0 && ask != ASK_TABLES && ask != ASK_ABOVE))
+    if (res == NULL || !is_sound(ask, res))
         inval_stream_break(s, res == NULL ? "no answer" : PQresultErrorMessage(res));
     else
         take(s, ask, res);

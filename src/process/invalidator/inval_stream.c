@@ -319,7 +319,10 @@ static bool take_result(struct inval_stream *s, PGresult *res)
     case PGRES_COMMAND_OK:
         return false;
     case PGRES_COPY_BOTH:
-        begin_reading(s);
+        if (s->stage == STREAM_CATALOG) /* it was asked for, and the tables are known */
+            begin_reading(s);
+        else
+            inval_stream_break(s, "the stream is not understood");
         return true;
     default:
         snprintf(why, sizeof why, "%s", PQresultErrorMessage(res));

@@ -133,6 +133,10 @@ static const struct {
     {"CREATE VIEW x AS SELECT now()", ""},
     {"SELECT nextval('x')", ""},
     {"INSERT INTO plain (a) VALUES (random())", ""},
+    {"INSERT INTO t SELECT * FROM plain", "now()"},
+    {"INSERT INTO t TABLE plain", "now()"},
+    {"INSERT INTO t (id, at, day, u) SELECT * FROM plain", ""},
+    {"INSERT INTO plain SELECT * FROM plain", ""},
 };
 
 START_TEST(what_may_differ)
