@@ -27,9 +27,9 @@ struct login_worker {
     void *ctx;
     /* A link of this node broke. */
     void (*suspect)(void *ctx, int node);
-    /* Who is asked about users: where writes go, or a standby while that is not known to answer;
-     * VIEW_NO_NODE when there is none. */
-    int (*ask_node)(void *ctx);
+    /* Who is asked about users: where writes go; while that is `lost`, which did not answer, and no
+     * other one is known, a standby. VIEW_NO_NODE when there is none. */
+    int (*ask_node)(void *ctx, int lost);
     /* Every server that is in use has been looked at since then. */
     bool (*all_asked_since)(void *ctx, int64_t since_us);
 };

@@ -184,6 +184,7 @@ def test_a_rolling_restart(cluster):
     three = cluster().start()
     first = three.wait_leader(0, 1, 2)
     three.wait_voters(first, 3)
+    three.wait_events(" leads: ", first)
     before = len([e for e in three.events(first) if " leads: " in e])
     for i in [*(k for k in range(3) if k != first), first]:
         three.pools[i].stop(signal.SIGINT)

@@ -51,6 +51,7 @@ struct prober {
     struct timer timer;
     int64_t began_us;   /* to wait for a link, or for an answer */
     int64_t lost_us;    /* when the server was lost, in PROBER_LOST */
+    int lost;           /* that one; VIEW_NO_NODE */
     int64_t give_up_us; /* what is lost by then is not asked for elsewhere; 0: nothing was lost */
     struct job *opener; /* of the entry in pool_passwd that logs it in */
     struct task start;  /* never from within the caller of auth_lookup_start */
@@ -143,6 +144,7 @@ static void prober_fail(struct prober *p, const struct err *err)
         note_failure(p->sa, buf_slice(&p->key), loop_now_us(p->sa->be->loop) - p->began_us);
     prober_drop_link(p, false);
     p->give_up_us = 0;
+    p->lost = VIEW_NO_NODE;
     list_init(&failed);
     while ((n = list_first(&p->queue)) != NULL) {
         list_remove(n);
@@ -160,10 +162,9 @@ static void prober_look_elsewhere(struct prober *p)
 {
     const struct login_worker *worker = &p->sa->worker;
     int64_t now_us = loop_now_us(p->sa->be->loop);
-    int lost = p->pool->cluster_node;
     struct err err = p->err;
 
-    if (worker->ask_node(worker->ctx) != lost) {
+    if (worker->ask_node(worker->ctx, p->lost) != p->lost) {
         p->phase = PROBER_NEW;
         prober_step(p);
     } else if (!worker->all_asked_since(worker->ctx, p->lost_us) &&
@@ -361,6 +362,7 @@ static void prober_on_answer(struct prober *p)
     timer_stop(p->sa->be->loop, &p->timer);
     p->phase = PROBER_READY;
     p->give_up_us = 0;
+    p->lost = VIEW_NO_NODE;
     if (prober_note_statement(p)) {
         prober_step(p);
         return;
@@ -492,6 +494,7 @@ static void prober_on_lost(void *owner, struct link *link, const struct err *err
     prober_drop_link(p, false);
     p->phase = PROBER_LOST;
     p->lost_us = now_us;
+    p->lost = p->pool->cluster_node;
     timer_start(p->sa->be->loop, &p->timer, LOST_LOOK_MS);
 }
 
@@ -516,7 +519,8 @@ static void prober_on_opened(void *owner)
 
 static void prober_acquire(struct prober *p)
 {
-    int node = p->node != VIEW_NO_NODE ? p->node : p->sa->worker.ask_node(p->sa->worker.ctx);
+    int node =
+        p->node != VIEW_NO_NODE ? p->node : p->sa->worker.ask_node(p->sa->worker.ctx, p->lost);
     struct err err = {0};
 
     if (p->give_up_us == 0)
@@ -655,6 +659,7 @@ static struct prober *prober_new(struct login_auth *sa, const struct auth_way *w
     p->database = mem_strndup(way->database.p, way->database.n);
     p->query = mem_strdup(way->query);
     p->node = way->node;
+    p->lost = VIEW_NO_NODE;
     auth_way_put_key(way, &p->key);
     list_init(&p->node_in_list);
     list_init(&p->queue);

@@ -391,8 +391,9 @@ bool sessions_log_statements(const struct conf_gen *gen);
 /* sessions.c */
 /* The node that a session's own link goes to; VIEW_NO_NODE when there is none. */
 int sessions_write_node(struct sessions *ss);
-/* Who is asked what any server knows: that one, or a standby while it is not known to answer. */
-int sessions_ask_node(struct sessions *ss);
+/* Who is asked what any server knows: that one, or, where it is `lost`, a standby while there is no
+ * other. A standby may be behind: it is not asked first. */
+int sessions_ask_node(struct sessions *ss, int lost);
 /* view_must_hold_writes of the worker's view. */
 static inline bool sessions_must_hold_writes(const struct sessions *ss)
 {

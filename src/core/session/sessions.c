@@ -97,9 +97,9 @@ static const struct client_events client_events = {.end = client_do_end,
     .travel_waiting = client_do_travel_waiting};
 
 /* For logins: login_worker's functions. */
-static int ask_node(void *ctx)
+static int ask_node(void *ctx, int lost)
 {
-    return sessions_ask_node(ctx);
+    return sessions_ask_node(ctx, lost);
 }
 
 static bool all_asked_since(void *ctx, int64_t since_us)

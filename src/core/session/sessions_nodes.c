@@ -86,12 +86,12 @@ HOT int sessions_write_node(struct sessions *ss)
     return w->node;
 }
 
-int sessions_ask_node(struct sessions *ss)
+int sessions_ask_node(struct sessions *ss, int lost)
 {
     int primary = sessions_write_node(ss);
     int i;
 
-    if (primary == VIEW_NO_NODE || !view_must_hold_writes(&ss->view))
+    if (primary == VIEW_NO_NODE || primary != lost || !view_must_hold_writes(&ss->view))
         return primary;
     for (i = 0; i < ss->view.nnodes; i++)
         if (i != primary && view_can_read(&ss->view, i) && conf_has_node(ss->conf, i))

@@ -52,7 +52,8 @@ struct failures {
 };
 
 struct web_login {
-    uint64_t seed; /* nobody can choose addresses that meet in one place */
+    int64_t used_us; /* the last one of session.used_us */
+    uint64_t seed;   /* nobody can choose addresses that meet in one place */
     struct session session[SESSIONS_MAX];
     struct failures failures[FAILURE_PLACES];
 };
@@ -395,6 +396,15 @@ static struct session *free_place(const struct web_request *r, const char *user)
     return over != NULL ? over : oldest;
 }
 
+/* Several of one turn of the loop have an order, too. */
+static int64_t used_now_us(const struct web_request *r)
+{
+    struct web_login *l = r->web->login;
+
+    l->used_us = now_us(r) > l->used_us ? now_us(r) : l->used_us + 1;
+    return l->used_us;
+}
+
 static void set_cookie(const struct web_request *r, struct web_answer *a, const char *token)
 {
     char name[COOKIE_BYTES];
@@ -423,7 +433,8 @@ enum web_login_result web_login_begin(const struct web_request *r, struct slice 
         return WEB_LOGIN_WRONG;
     }
     s->who = *who;
-    s->since_us = s->used_us = now_us(r);
+    s->since_us = now_us(r);
+    s->used_us = used_now_us(r);
     set_cookie(r, a, s->token);
     return WEB_LOGIN_DONE;
 }
@@ -473,7 +484,7 @@ bool web_login_may(
     if (s != NULL && !is_still_known(r, &s->who))
         s = NULL;
     if (s != NULL) {
-        s->used_us = now_us(r);
+        s->used_us = used_now_us(r);
         s->who.is_operator = is_operator(conf, s->who.user);
         *who = s->who;
     }
