@@ -310,10 +310,22 @@ static void on_refusal(struct decide *d, int node, const struct decide_probe *p,
         e->hint = "Set sr_check_database to a database that exists.";
 }
 
+/* Without a receiver a standby tells the timeline of its control file, which may lag behind what it
+ * has received: as long as it has that, it is on the timeline that it received it on. */
+static uint32_t timeline_of(const struct decide_node *n, const struct decide_facts *f)
+{
+    bool is_as_before = n->have_facts && !n->facts.is_primary && !f->is_primary &&
+                        !f->is_receiving && f->system_id == n->facts.system_id &&
+                        f->received_lsn >= n->facts.received_lsn;
+
+    return is_as_before && f->timeline < n->facts.timeline ? n->facts.timeline : f->timeline;
+}
+
 static void on_facts(struct decide *d, int node, const struct decide_facts *f, int64_t now_us)
 {
     struct decide_node *n = &d->node[node];
     struct view_node *v = &d->view.node[node];
+    uint32_t timeline = timeline_of(n, f);
 
     if (n->told_refusal)
         decide_note(
@@ -321,8 +333,9 @@ static void on_facts(struct decide *d, int node, const struct decide_facts *f, i
     n->told_refusal = false;
     n->have_facts = true;
     n->facts = *f;
+    n->facts.timeline = timeline;
     v->pg_role = f->is_primary ? VIEW_ROLE_PRIMARY : VIEW_ROLE_STANDBY;
-    v->timeline = f->timeline;
+    v->timeline = timeline;
     v->server_version = f->server_version;
     v->system_id = f->system_id;
     v->max_connections = f->max_connections;

@@ -148,6 +148,8 @@ void world_probe(int i)
         facts.is_receiving = facts.silence_us < RECEIVER_LIMIT_US;
     }
     facts.timeline = s->timeline;
+    if (!s->is_primary && !facts.is_receiving && s->control_timeline != 0)
+        facts.timeline = s->control_timeline;
     facts.system_id = SYSTEM_ID;
     facts.received_lsn = s->lsn;
     facts.replayed_lsn = s->lsn;

@@ -22,6 +22,7 @@ struct server {
     bool fenced;    /* takes no writes */
     bool fence_set; /* its settings say so, too: it comes back fenced */
     uint32_t timeline;
+    uint32_t control_timeline; /* that its control file knows; 0: the same */
     uint64_t lsn;
     uint64_t fork[TIMELINES]; /* where each timeline of its history began */
     int feeder;               /* whom it wants to stream from */

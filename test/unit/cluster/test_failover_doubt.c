@@ -114,6 +114,28 @@ START_TEST(test_promotion_that_was_not_heard)
 }
 END_TEST
 
+/* A standby whose receiver has ended tells the timeline of its control file, which may be that of
+ * before the last promotion. What it has received of the newer one it has all the same. */
+START_TEST(test_a_control_file_that_is_behind)
+{
+    int most = (_i % NODES + 1 + _i / NODES) % NODES;
+    int i;
+
+    world_init(_i % NODES);
+    world->rules.auto_promote = true;
+    for (i = 0; i < NODES; i++)
+        world->server[i].timeline = 2;
+    world->server[most].control_timeline = 1;
+    world_monitor_start();
+    world_run(3);
+    world->server[_i % NODES].alive = false;
+    world->server[most].lsn += 50;
+    world_run(3);
+    ck_assert_int_eq(world->nsteps[FAILOVER_DO_PROMOTE], 1);
+    ck_assert_int_eq(world->d.view.primary, most);
+}
+END_TEST
+
 static Suite *make_suite(void)
 {
     Suite *s = suite_create("failover_doubt");
@@ -124,6 +146,7 @@ static Suite *make_suite(void)
     tcase_add_loop_test(t, test_fed_by_a_standby, 0, NODES);
     tcase_add_loop_test(t, test_promotion_whose_answer_is_lost, 0, 2 * NODES);
     tcase_add_loop_test(t, test_promotion_that_was_not_heard, 0, NODES);
+    tcase_add_loop_test(t, test_a_control_file_that_is_behind, 0, 2 * NODES);
     suite_add_tcase(s, t);
     return s;
 }
