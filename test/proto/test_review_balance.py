@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from pgt import waits
 from pgt.wire import FLUSH, SYNC, Wire, bind, close, describe, execute, message, parse, query
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "cluster"))
@@ -224,7 +225,7 @@ def test_sql_by_the_protocol_names_what_a_standby_knows(w):
     assert types(w.ready()) == "12CZ"
 
 
-def test_prepare_that_failed_is_not_made_again(cluster, w):
+def test_prepare_that_failed_is_not_made_again(cluster, pool, w):
     """In a failed transaction, by the protocol; the session goes on behind it on another connection."""
     w.simple("create table not_again(a int)")
     w.simple("begin")
@@ -233,7 +234,10 @@ def test_prepare_that_failed_is_not_made_again(cluster, w):
     assert types(w.ready()) == "EZ"
     w.simple("rollback")
     pid = w.value("/*NO LOAD BALANCE*/ select pg_backend_pid()")
+    lost = pool.log().count("goes on without its server connection")
     cluster.primary.end_process(pid)
+    # What is sent before pgpool has heard of it may get the server's last words as its answer.
+    waits.wait_for("it is noticed", lambda: pool.log().count("goes on without its server connection") > lost)
     assert w.value("/*NO LOAD BALANCE*/ select pg_backend_pid()") != pid
     assert types(w.simple("execute again")) == "EZ"
     assert cluster.primary.rows("select * from not_again") == []
