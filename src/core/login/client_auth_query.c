@@ -23,7 +23,7 @@
 
 /* A server that does not answer is given up after this. */
 #define LOOKUP_TIMEOUT_MS 5000
-/* A server that was lost is asked in place of another one when all have been looked at since. */
+/* In place of a server that was lost another one is asked, when all have been looked at since. */
 #define LOST_LOOK_MS     50
 #define LOST_PATIENCE_US INT64_C(2000000)
 /* Keeps our statements apart from equal ones of clients, of whom more is known. */

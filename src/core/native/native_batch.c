@@ -11,10 +11,10 @@
 
 #include "base/arena.h"
 #include "base/log.h"
-#include "route/route.h"
 #include "base/mem.h"
 #include "config/conf.h"
 #include "replicate/locks.h"
+#include "route/route.h"
 #include "wire/batch.h"
 #include "wire/writer.h"
 
