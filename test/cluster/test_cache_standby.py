@@ -150,8 +150,7 @@ def test_a_link_younger_than_the_last_look(pair, start_pool):
     pool = pair.pool(start_pool, pool_mode="transaction", sr_check_period=30, health_check_period=30)
     with login(pool) as w:
         one(w, READ)
-        pair.standby.rows("select pg_terminate_backend(pid) from pg_stat_activity where backend_type = 'client backend' "
-                          "and pid <> pg_backend_pid() and application_name !~ 'pgpool'")
+        pair.standby.end_sessions("application_name !~ 'pgpool'")
         before = hits(pool)  # SHOW POOL_NODES would have it looked at again
         waits.holds_for("the standby's word", lambda: one(w, READ) == "old", 2)
         assert hits(pool) == before

@@ -345,13 +345,6 @@ def test_sqlalchemy(at, table, driver):
 
 # ---- when server processes end
 
-def end_server_processes(pg) -> None:
-    those = "from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid() and backend_start < '{}'"
-    those = those.format(pg.value("select clock_timestamp()"))
-    pg.rows(f"select pg_terminate_backend(pid) {those}")
-    waits.wait_for("they are gone", lambda: pg.value(f"select count(*) {those}") == "0")
-
-
 def test_psycopg_outlives_server_processes(pg, place, at):
     """Sessions of a transaction pool, prepared statements and settings included."""
     psycopg = pytest.importorskip("psycopg")
@@ -361,7 +354,7 @@ def test_psycopg_outlives_server_processes(pg, place, at):
     for i, conn in enumerate(conns):
         conn.execute(f"set work_mem = '{2000 + i}kB'")
         assert conn.execute("select %s::int", (i,)).fetchone() == (i,)
-    end_server_processes(pg)
+    pg.end_sessions()
     for i, conn in enumerate(conns):
         assert conn.execute("select %s::int", (i,)).fetchone() == (i,)
         assert conn.execute("show work_mem").fetchone() == (f"{2000 + i}kB",)
@@ -378,7 +371,7 @@ def test_sqlalchemy_connects_again(pg, at):
     for c in conns:
         c.close()
     for _ in range(3):
-        end_server_processes(pg)
+        pg.end_sessions()
         with engine.connect() as c:
             assert c.scalar(sa.text("select 2")) == 2
     engine.dispose()

@@ -235,7 +235,7 @@ def test_min_pool_size(pg, start_pool):
     mine = "usename = 'trust_user'"
     waits.wait_for("the pool is warm", lambda: len(pg.sessions(mine)) == 3, 10)
     waits.holds_for("the pool stays warm", lambda: len(pg.sessions(mine)) == 3, 3)
-    pg.rows(f"select pg_terminate_backend(pid) from pg_stat_activity where {mine}")
+    pg.end_sessions(mine)
     w = login(pool)
     waits.wait_for("the pool is warm again", lambda: len(pg.sessions(mine)) == 3, 10)
     w.bye()

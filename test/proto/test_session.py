@@ -127,9 +127,7 @@ def test_dead_idle_link_is_replaced_unseen(start_pool, how):
                 server.stop()
                 server.start()
             else:
-                server.rows("select pg_terminate_backend(pid) from pg_stat_activity "
-                            "where backend_type = 'client backend' and pid <> pg_backend_pid()")
-                waits.wait_for("they are gone", lambda: not server.sessions())
+                server.end_sessions()
             w = login(pool)
             assert w.value("select 'fine'") == "fine"
             w.bye()

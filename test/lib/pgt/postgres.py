@@ -157,10 +157,15 @@ class Postgres:
         raw = self.rows(sql, database)[0][0]
         return "" if raw is None else raw.decode()
 
-    def end_process(self, pid: int | str) -> None:
-        """Ends a server process and waits until it has gone, which servers before 14 cannot do by themselves."""
-        self.rows(f"select pg_terminate_backend({pid})")
-        waits.wait_for("it has ended", lambda: self.value(f"select count(*) from pg_stat_activity where pid = {pid}") == "0")
+    def end_process(self, *pids: int | str) -> None:
+        """Ends server processes, and waits until they have gone and whoever was connected to them has closed its side: what is
+        sent before it has heard of it may get the server's last words (57P01) as its answer."""
+        those = f"pid in ({', '.join(str(pid) for pid in pids) or 'null'})"
+        ports = {int(r[0] or 0) for r in self.rows(f"select client_port from pg_stat_activity where {those}")}
+        ends = procs.open_ends(self.port, ports)
+        self.rows(f"select pg_terminate_backend(pid) from pg_stat_activity where {those}")
+        waits.wait_for("they have ended", lambda: self.value(f"select count(*) from pg_stat_activity where {those}") == "0")
+        waits.wait_for("the other side has closed, too", lambda: not ends & procs.open_ends(self.port, ports))
 
     def logins(self) -> list[int]:
         """Server processes that still wait for a client's password."""
@@ -173,11 +178,9 @@ class Postgres:
                f"and pid <> pg_backend_pid() and ({where})")
         return sorted(int(r[0] or 0) for r in self.rows(sql))
 
-    def end_sessions(self) -> None:
-        """Ends what other tests' proxies keep open, for tests that count connections."""
-        self.rows("select pg_terminate_backend(pid) from pg_stat_activity where backend_type = 'client backend' "
-                  "and pid <> pg_backend_pid()")
-        waits.wait_for("old connections are gone", lambda: not self.sessions(), 10)
+    def end_sessions(self, where: str = "true") -> None:
+        """As end_process, of all client backends but the one that asks."""
+        self.end_process(*self.sessions(where))
 
 
 def start_postgres(conf: dict[str, str] | None = None, hba: str = HBA, roles: bool = True) -> Postgres:

@@ -157,7 +157,7 @@ def unset_state(lab, user: str, method: str) -> None:
 
 
 def drop_links(pg, user: str) -> None:
-    pg.rows(f"select pg_terminate_backend(pid, 5000) from pg_stat_activity where usename = '{user}'")
+    pg.end_sessions(f"usename = '{user}'")
 
 
 def fill_pool(lab, pool, source, rule, method, user, database) -> bool:
@@ -262,7 +262,7 @@ def test_other_judges(lab, rule, source):
         for is_pooled in (False, True):
             all_users(lab, "do $$ begin if to_regrole('{user}') is null then create role {user} in role srv_{method}; end if; end $$",
                       "alter role {user} login password '{secret}' valid until 'infinity'")
-            lab.pg.rows("select pg_terminate_backend(pid, 5000) from pg_stat_activity where usename like 'u@_%' escape '@'")
+            lab.pg.end_sessions("usename like 'u@_%' escape '@'")
             cells = [(method, state) for method, state in itertools.product(house.METHODS, STATES)
                      if not is_pooled or expect_other(rule, source, method, "ok", False)]
             if is_pooled:

@@ -313,7 +313,7 @@ def test_shared_links_open_by_keys_alone(server, pools, mode):
         wires.append(w)
     if mode != "session":
         for _ in range(5):
-            server.rows("select pg_terminate_backend(pid, 5000) from pg_stat_activity where usename = 'keyed'")
+            server.end_sessions("usename = 'keyed'")
             for w in wires:
                 assert w.value("select session_user") == "keyed"
     for w in wires:
@@ -370,7 +370,7 @@ def test_clear_text_when_allowed(server, pools, method):
         assert house.try_login(pool.address, user, "postgres", f"{user}_pw") == ("in", user, "3,0")
     with Wire(pool.address) as w:
         assert w.login(user, "postgres", f"{user}_pw")[-1].type == "Z"
-        server.rows(f"select pg_terminate_backend(pid, 5000) from pg_stat_activity where usename = '{user}'")
+        server.end_sessions(f"usename = '{user}'")
         assert w.value("select session_user") == user, "a link was opened without asking the client again"
 
 

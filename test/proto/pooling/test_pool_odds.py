@@ -5,7 +5,6 @@ sent behind a COPY without waiting for it.
 import pytest
 from pooling_house import login, states
 
-from pgt.waits import wait_for
 from pgt.wire import COPY_DONE, FLUSH, SYNC, Wire, bind, copy_data, copy_fail, describe, execute, parse, query
 from pgt.wire import pg as pgx
 
@@ -129,9 +128,7 @@ def test_copy_whose_server_dies_before_the_sync_that_counts(pg, start_pool, conf
     if waits:
         c.send(copy_data(b"1\n"), COPY_DONE, FLUSH)
     c.read_until("C")
-    alive = "select pid from pg_stat_activity where pid <> pg_backend_pid() and query like 'copy odds_unsynced%'"
-    pg.rows(f"select pg_terminate_backend(pid) from ({alive}) a")
-    wait_for("its server process ends", lambda: pg.rows(alive) == [])
+    pg.end_sessions("query like 'copy odds_unsynced%'")
     c.send(SYNC)
     assert states(c.ready()) != []
     assert pg.rows("select a from odds_unsynced") == []

@@ -20,12 +20,6 @@ def pool(pg, start_pool):
                       query_wait_timeout=10)
 
 
-def kill_links(pg) -> None:
-    pg.rows("select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() "
-            "and backend_type = 'client backend'")
-    waits.wait_for("they are gone", lambda: not pg.sessions())
-
-
 @pytest.mark.parametrize("sql", ["copy rev_nowhere from stdin", "copy rev_copy from stdin"])
 def test_half_a_copy_message_when_the_copy_fails(pg, pool, sql):
     """The server is done with the COPY while a CopyData is half way: the rest of it is not what the next
@@ -56,7 +50,7 @@ def test_link_dies_between_messages_of_a_sequence(pg, pool, first, inside):
         assert c.value("select 1") == "1"
     c.send(parse("select 5" if first == "parsed" else "selec", "s"), FLUSH)
     c.read_until("1", "E")
-    kill_links(pg)
+    pg.end_sessions()
     c.send(bind(name="s"), execute(), SYNC)
     found = c.ready()
     assert len(states(found)) == (1 if first == "parsed" else 0), [m for m in found]
@@ -74,7 +68,7 @@ def test_writes_in_a_pipeline_to_a_server_that_takes_none(pg, pool):
     c = login(pool, seconds=5)
     pg.rows("alter database postgres set default_transaction_read_only = on")
     try:
-        kill_links(pg)
+        pg.end_sessions()
         c.send(query("insert into rev_ro values (1)"), query("insert into rev_ro values (2)"), query("select 3"))
         found = c.ready(3)
         assert [m.type for m in found if m.type in "EDZ"] == ["E", "Z", "E", "Z", "D", "Z"]
@@ -84,7 +78,7 @@ def test_writes_in_a_pipeline_to_a_server_that_takes_none(pg, pool):
         assert [m.type for m in c.ready(3) if m.type in "EDZ"] == ["E", "Z", "Z", "Z"]
     finally:
         pg.rows("begin read write; alter database postgres reset default_transaction_read_only; commit")
-        kill_links(pg)
+        pg.end_sessions()
     c.bye()
 
 
@@ -211,7 +205,7 @@ def test_prepared_in_sql_for_a_table_that_is_gone(pg, pool):
     other = login(pool, seconds=5)
     assert other.value("select 1") == "1"
     pg.rows("drop table rev_gone")
-    kill_links(pg)
+    pg.end_sessions()
     for begin in ("begin", "begin isolation level serializable"):
         c.rows(begin)
         c.send(pgx("select 5"), SYNC)
@@ -268,7 +262,7 @@ def test_large_write_to_a_server_that_takes_none(pg, pool):
     c = login(pool, seconds=5)
     pg.rows("alter database postgres set default_transaction_read_only = on")
     try:
-        kill_links(pg)
+        pg.end_sessions()
         for size in (20000, 400000):
             sql = "insert into rev_ro values (1) /* " + "x" * size + " */"
             for piece in (query(sql), pgx(sql) + SYNC):
@@ -279,7 +273,7 @@ def test_large_write_to_a_server_that_takes_none(pg, pool):
                 assert c.value("select 'alive'") == "alive"
     finally:
         pg.rows("begin read write; alter database postgres reset default_transaction_read_only; commit")
-        kill_links(pg)
+        pg.end_sessions()
     c.bye()
 
 

@@ -17,12 +17,6 @@ def pool(pg, start_pool):
                       query_wait_timeout=10)
 
 
-def kill_links(pg) -> None:
-    pg.rows("select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() "
-            "and backend_type = 'client backend'")
-    waits.wait_for("they are gone", lambda: not pg.sessions())
-
-
 @pytest.mark.parametrize("sql", ["set work_mem = '5MB'", "savepoint a", "deallocate all", "prepare x as select 1"])
 @pytest.mark.parametrize("is_run", [False, True], ids=["bound", "run"])
 def test_link_dies_with_a_portal_or_savepoint(pg, pool, sql, is_run):
@@ -33,7 +27,7 @@ def test_link_dies_with_a_portal_or_savepoint(pg, pool, sql, is_run):
     c.read_until("2", "E")
     if is_run:
         c.read_until("C", "E")
-    kill_links(pg)
+    pg.end_sessions()
     c.send(SYNC)
     found = c.ready()
     assert states(found) in ([], ["57P01"])
@@ -50,7 +44,7 @@ def test_link_dies_behind_an_error(pg, pool, sql):
     c = login(pool, seconds=5)
     c.send(describe("no_such"), pgx(sql), FLUSH)
     assert c.read_until("E")[-1].sqlstate == "26000"
-    kill_links(pg)
+    pg.end_sessions()
     c.send(SYNC)
     assert c.ready()[-1].body == b"I"
     assert c.value("select 1") == "1"
@@ -111,7 +105,7 @@ def test_parse_in_a_transaction_that_was_lost(pg, pool):
     c, d = login(pool, seconds=5), login(pool, seconds=5)
     c.rows("begin")
     c.value("select 1")
-    kill_links(pg)
+    pg.end_sessions()
     assert states(c.simple("select 2")) in (["08006"], ["57P01"])  # lost, or told why
     d.send(parse("select 'same'", "n"), bind(name="n"), execute(), SYNC)
     assert states(d.ready()) == []
