@@ -24,11 +24,28 @@ struct histogram_sum {
     uint64_t bucket[HISTOGRAM_BUCKETS];
 };
 
+/* A duration and its bucket, for what is counted in several. */
+struct histogram_value {
+    int64_t us;
+    unsigned bucket;
+};
+
 /* The bucket of `value`. Negative values are taken for 0, too large ones for the largest. */
 unsigned histogram_bucket(int64_t value);
 /* The smallest value of a bucket; of HISTOGRAM_BUCKETS: 2^40. */
 int64_t histogram_bucket_start(unsigned bucket);
-/* Counts `value`. Only the one writing process may call it. */
+static inline struct histogram_value histogram_value_of(int64_t us)
+{
+    return (struct histogram_value){.us = us, .bucket = histogram_bucket(us)};
+}
+/* Counts one. Only the one writing process may call it. */
+static inline void histogram_count(struct histogram *h, struct histogram_value value)
+{
+    _Atomic uint64_t *cell = &h->bucket[value.bucket];
+
+    atomic_store_explicit(
+        cell, atomic_load_explicit(cell, memory_order_relaxed) + 1, memory_order_relaxed);
+}
 void histogram_add(struct histogram *h, int64_t value);
 /* Adds what `h` counted so far to *sum. Any process. */
 void histogram_sum_add(struct histogram_sum *sum, const struct histogram *h);

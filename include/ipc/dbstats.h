@@ -90,9 +90,9 @@ static inline void dbstats_add(_Atomic uint64_t *cell, uint64_t n)
 }
 /* A time, in the sum and in the histogram: from a request to the end of its answer; for which a
  * connection was waited; of a transaction that has ended. Only the owner of the row. */
-void dbstats_answered(struct dbstats_row *row, int64_t took_us);
+void dbstats_answered(struct dbstats_row *row, struct histogram_value took);
 void dbstats_waited(struct dbstats_row *row, int64_t waited_us);
-void dbstats_ended(struct dbstats_row *row, int64_t took_us);
+void dbstats_ended(struct dbstats_row *row, struct histogram_value took);
 /* Begins a new period. Only the owner of the row. */
 void dbstats_turn(struct dbstats_row *row, int64_t now_us);
 /* The same when it is time. */

@@ -33,7 +33,7 @@ struct nodestats_sum {
 size_t nodestats_region_bytes(int nworkers);
 void nodestats_region_init(struct shm *shm, int nworkers);
 /* Counts a request that server `node` has answered the worker of `ordinal`: only that one calls. */
-void nodestats_count(struct shm *shm, int ordinal, int node, int64_t took_us);
+void nodestats_count(struct shm *shm, int ordinal, int node, struct histogram_value took);
 /* Fills *out; all zero for a server that nobody has asked. */
 void nodestats_sum(const struct shm *shm, int node, struct nodestats_sum *out);
 

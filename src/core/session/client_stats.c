@@ -59,7 +59,8 @@ HOT void client_stats_on_quiet(struct client *c)
 {
     struct client_stats *s = &c->stats;
     int64_t now_us;
-    int64_t took_us;
+    struct histogram_value took;
+    bool is_alone; /* its transaction took as long as it */
 
     s->taken_us = 0;
     client_stats_on_wait_end(c);
@@ -70,7 +71,8 @@ HOT void client_stats_on_quiet(struct client *c)
         return;
     }
     now_us = loop_now_us(c->ss->loop);
-    took_us = now_us - s->sent_us;
+    took = histogram_value_of(now_us - s->sent_us);
+    is_alone = s->tx_us == s->sent_us;
     s->sent_us = 0;
     if (s->row == NULL || c->target == NULL) {
         s->tx_us = 0;
@@ -78,16 +80,16 @@ HOT void client_stats_on_quiet(struct client *c)
         return;
     }
     if (c->ss->stmts != NULL)
-        client_stmts_end(c, took_us);
+        client_stmts_end(c, took.us);
     dbstats_look(s->row, now_us);
-    dbstats_answered(s->row, took_us);
-    nodestats_count(c->ss->env->shm, c->ss->env->ordinal, c->target->pool->cluster_node, took_us);
+    dbstats_answered(s->row, took);
+    nodestats_count(c->ss->env->shm, c->ss->env->ordinal, c->target->pool->cluster_node, took);
     if (c->target->ntransactions > 0)
         dbstats_add(&s->row->transactions, c->target->ntransactions);
     c->target->ntransactions = 0;
     if (c->target->tx_status != 'I' || c->target->ready_as != 0)
         return;
-    dbstats_ended(s->row, now_us - s->tx_us);
+    dbstats_ended(s->row, is_alone ? took : histogram_value_of(now_us - s->tx_us));
     s->tx_us = 0;
 }
 
@@ -97,7 +99,7 @@ void client_stats_on_virtual_end(struct client *c)
 
     if (s->row != NULL && s->tx_us != 0) {
         dbstats_add(&s->row->transactions, 1);
-        dbstats_ended(s->row, loop_now_us(c->ss->loop) - s->tx_us);
+        dbstats_ended(s->row, histogram_value_of(loop_now_us(c->ss->loop) - s->tx_us));
     }
     s->tx_us = 0;
 }

@@ -32,10 +32,7 @@ int64_t histogram_bucket_start(unsigned bucket)
 
 HOT void histogram_add(struct histogram *h, int64_t value)
 {
-    _Atomic uint64_t *cell = &h->bucket[histogram_bucket(value)];
-
-    atomic_store_explicit(
-        cell, atomic_load_explicit(cell, memory_order_relaxed) + 1, memory_order_relaxed);
+    histogram_count(h, histogram_value_of(value));
 }
 
 void histogram_sum_add(struct histogram_sum *sum, const struct histogram *h)

@@ -80,10 +80,10 @@ static void read_counters(const struct dbstats_row *row, uint64_t out[DBSTATS_NC
 #undef DBSTATS_FIELD
 }
 
-HOT void dbstats_answered(struct dbstats_row *row, int64_t took_us)
+HOT void dbstats_answered(struct dbstats_row *row, struct histogram_value took)
 {
-    histogram_add(&row->query, took_us);
-    dbstats_add(&row->query_us, (uint64_t)took_us);
+    histogram_count(&row->query, took);
+    dbstats_add(&row->query_us, (uint64_t)took.us);
 }
 
 HOT void dbstats_waited(struct dbstats_row *row, int64_t waited_us)
@@ -92,10 +92,10 @@ HOT void dbstats_waited(struct dbstats_row *row, int64_t waited_us)
     dbstats_add(&row->wait_us, (uint64_t)waited_us);
 }
 
-HOT void dbstats_ended(struct dbstats_row *row, int64_t took_us)
+HOT void dbstats_ended(struct dbstats_row *row, struct histogram_value took)
 {
-    histogram_add(&row->transaction, took_us);
-    dbstats_add(&row->transaction_us, (uint64_t)took_us);
+    histogram_count(&row->transaction, took);
+    dbstats_add(&row->transaction_us, (uint64_t)took.us);
 }
 
 void dbstats_turn(struct dbstats_row *row, int64_t now_us)

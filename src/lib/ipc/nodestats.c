@@ -34,7 +34,7 @@ static void add(_Atomic uint64_t *cell, uint64_t n)
         cell, atomic_load_explicit(cell, memory_order_relaxed) + n, memory_order_relaxed);
 }
 
-HOT void nodestats_count(struct shm *shm, int ordinal, int node, int64_t took_us)
+HOT void nodestats_count(struct shm *shm, int ordinal, int node, struct histogram_value took)
 {
     struct nodestats_region *region = shm_get(shm, SHM_NODESTATS);
     struct nodestats_row *row;
@@ -42,8 +42,8 @@ HOT void nodestats_count(struct shm *shm, int ordinal, int node, int64_t took_us
     ASSERT((uint32_t)ordinal < region->nworkers && node >= 0 && node < NODESTATS_NODES);
     row = &region->row[(size_t)ordinal * NODESTATS_NODES + (size_t)node];
     add(&row->nrequests, 1);
-    add(&row->query_us, took_us > 0 ? (uint64_t)took_us : 0);
-    histogram_add(&row->query, took_us);
+    add(&row->query_us, took.us > 0 ? (uint64_t)took.us : 0);
+    histogram_count(&row->query, took);
 }
 
 void nodestats_sum(const struct shm *shm, int node, struct nodestats_sum *out)
