@@ -456,6 +456,102 @@ bool far_conn_bar(struct far_conn *c, cache_cell cell)
     return set_one(c, &name, BARRED, BARRED_S);
 }
 
+/* --- many at once --- */
+
+/* Names in one question: what memcached takes in one line. */
+#define CHECKED 64
+
+struct bump {
+    struct far_name name;
+    uint64_t gen;
+    bool is_there;
+};
+
+/* Sent, and no answer awaited. */
+static void send_bump(struct far_conn *c, struct bump *b)
+{
+    if (new_generation(&b->gen) == 0 && !is_down(c, b->name.server))
+        (void)set_generation(c, &b->name, b->gen, WRITTEN_S);
+}
+
+static void note_there(struct bump *const *b, size_t n, const memcached_result_st *r)
+{
+    const char *key = memcached_result_key_value(r);
+    size_t len = memcached_result_key_length(r);
+    size_t i;
+
+    for (i = 0; i < n; i++)
+        if (b[i]->name.len == len && memcmp(b[i]->name.text, key, len) == 0)
+            b[i]->is_there =
+                number_of(memcached_result_value(r), memcached_result_length(r)) == b[i]->gen;
+}
+
+/* Which of these, of one server, are there. */
+static void check_bumps(struct far_conn *c, struct bump *const *b, size_t n)
+{
+    const char *keys[CHECKED];
+    size_t lens[CHECKED];
+    memcached_result_st result;
+    memcached_return_t rc;
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        keys[i] = b[i]->name.text;
+        lens[i] = b[i]->name.len;
+    }
+    rc = memcached_mget(c->mc, keys, lens, n);
+    memcached_result_create(c->mc, &result);
+    while (rc == MEMCACHED_SUCCESS && memcached_fetch_result(c->mc, &result, &rc) != NULL)
+        note_there(b, n, &result);
+    memcached_result_free(&result);
+    if (rc != MEMCACHED_SUCCESS && rc != MEMCACHED_END && rc != MEMCACHED_NOTFOUND)
+        memcached_quit(c->mc); /* each of them is set by itself */
+}
+
+static void check_server(struct far_conn *c, struct bump *bumps, size_t n, unsigned server)
+{
+    struct bump *these[CHECKED];
+    size_t nthese = 0;
+    size_t i;
+
+    for (i = 0; i < n && !is_down(c, server); i++) {
+        if (bumps[i].name.server == server)
+            these[nthese++] = &bumps[i];
+        if (nthese == CHECKED || (nthese > 0 && i == n - 1)) {
+            check_bumps(c, these, nthese);
+            nthese = 0;
+        }
+    }
+}
+
+/* Sent all at once, then looked at together; what is not there by then is set by itself. */
+static bool bump_many(struct far_conn *c, const cache_cell *cells, size_t n)
+{
+    struct bump *bumps = mem_alloc_zero(n * sizeof *bumps);
+    bool is_done = true;
+    unsigned server;
+    size_t i;
+
+    (void)memcached_behavior_set(c->mc, MEMCACHED_BEHAVIOR_NOREPLY, 1);
+    for (i = 0; i < n; i++) {
+        name_of_cell(c, cells[i], &bumps[i].name);
+        send_bump(c, &bumps[i]);
+    }
+    (void)memcached_behavior_set(c->mc, MEMCACHED_BEHAVIOR_NOREPLY, 0);
+    for (server = 0; server < c->spec->state->nservers; server++)
+        check_server(c, bumps, n, server);
+    for (i = 0; i < n; i++) {
+        if (bumps[i].is_there) {
+            answered(c, bumps[i].name.server);
+            count(&server_of(c, bumps[i].name.server)->told);
+        } else {
+            is_done = bump_one(c, &bumps[i].name) && is_done;
+        }
+    }
+    mem_free(bumps);
+    return is_done;
+}
+
 bool far_conn_bump(struct far_conn *c, const cache_cell *cells, size_t n)
 {
     struct far_name name;
@@ -466,6 +562,8 @@ bool far_conn_bump(struct far_conn *c, const cache_cell *cells, size_t n)
         name_of_all(c, &name);
         return bump_one(c, &name);
     }
+    if (n > 1 && c->spec->user[0] == '\0')
+        return bump_many(c, cells, n);
     for (i = 0; i < n; i++) {
         name_of_cell(c, cells[i], &name);
         is_done = bump_one(c, &name) && is_done;

@@ -140,12 +140,13 @@ bool share_cache_lost(struct client *c, const struct link *link)
     bool was_asking = share_cache_ask_lost(c);
 
     share_cache_fill_drop(c);
+    /* It may have been committed, and the client be told so; or be committed in a while. */
+    share_cache_tell_far(c);
     if (sc->is_held)
         share_cache_let_loose(c, link);
     sc->cells.n = 0; /* what was not held is rolled back */
     sc->has_done_more = false;
     sc->commits_sent = false;
-    sc->owes_word = false;
     sc->watch = 0;
     sc->traits = 0;
     sc->ask_failed = false;

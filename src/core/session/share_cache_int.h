@@ -228,6 +228,8 @@ void share_cache_add_loose(
     struct client *c, struct share_cells *cells, bool writes_all, uint64_t link_id, int64_t for_us);
 void share_cache_loose_init(struct share_cache_worker *w);
 void share_cache_loose_fini(struct share_cache_worker *w);
+/* What memcached is owed it is told, before the client hears more. */
+void share_cache_tell_far(struct client *c);
 /* The exchange is over: outcomes are known. */
 void share_cache_settle_writes(struct client *c);
 

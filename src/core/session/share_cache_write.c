@@ -68,19 +68,25 @@ static void let_go(struct client *c, struct share_cache *sc)
         cache_gens_empty(sc->gens, cache_written_now().us);
 }
 
-/* The outcome is known: with memcached others have to know before the client does. */
-static void release(struct client *c, struct share_cache *sc)
+void share_cache_tell_far(struct client *c)
 {
+    struct share_cache *sc = c->share->turn->cache;
     struct share_cells told = {0};
     uint32_t i;
 
-    if (sc->owes_word) {
-        for (i = 0; i < sc->cells.n; i++)
-            share_cells_add(&told, sc->cells.p[i]);
-        cache_gens_hold(sc->gens, sc->proc, told.p, told.n);
-        share_cache_out_add(c, &told, writes_all(sc), sc->watch);
-        sc->owes_word = false;
-    }
+    if (!sc->owes_word)
+        return;
+    for (i = 0; i < sc->cells.n; i++)
+        share_cells_add(&told, sc->cells.p[i]);
+    cache_gens_hold(sc->gens, sc->proc, told.p, told.n);
+    share_cache_out_add(c, &told, writes_all(sc), sc->watch);
+    sc->owes_word = false;
+}
+
+/* The outcome is known: with memcached others have to know before the client does. */
+static void release(struct client *c, struct share_cache *sc)
+{
+    share_cache_tell_far(c);
     let_go(c, sc);
 }
 

@@ -6,7 +6,8 @@ import subprocess
 
 import pytest
 from memcached_house import IS_MISSING, Server
-from pgt import waits
+from pgt import relay, waits
+from pgt.wire import Address
 
 GATE = os.path.join(os.path.dirname(os.environ.get("PGPOOL_BIN", "")) or os.getcwd(), "cache_far_gate")
 pytestmark = [pytest.mark.skipif(not os.access(GATE, os.X_OK), reason="cache_far_gate is not built"),
@@ -16,8 +17,8 @@ TIMEOUT_MS = 1000
 
 class Gate:
     """One pgpool."""
-    def __init__(self, servers, timeout_ms=TIMEOUT_MS):
-        self.process = subprocess.Popen([GATE, ", ".join(f"127.0.0.1:{s.port}" for s in servers), str(timeout_ms)], stdin=subprocess.PIPE,
+    def __init__(self, servers, timeout_ms=TIMEOUT_MS, host="127.0.0.1"):
+        self.process = subprocess.Popen([GATE, ", ".join(f"{host}:{s.port}" for s in servers), str(timeout_ms)], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, text=True)
 
     def ask(self, line):
@@ -124,3 +125,31 @@ def test_a_write_that_was_not_told_turns_the_cache_off(servers, gates):
         return one.ask("off") == ["0"]
     waits.wait_for("it is on again", is_on)
     assert all(other.get(f"key{n}", f"row{n}") == ["miss"] for n in range(20)), "everything is invalid then"
+
+
+FAR_S = 0.01  # a packet's way
+
+
+def test_many_rows_are_told_at_once(servers):
+    """Each asked for by itself they would take FAR_S twice, and the writer be told that it failed."""
+    rows = [f"row{n}" for n in range(300)]
+    ways = [relay.Relay("127.0.0.2", Address("127.0.0.1", s.port)) for s in servers]
+    far, other = (Gate(servers, host="127.0.0.2") for _ in range(2))
+    try:
+        for n in (0, 1, 150, 299):
+            other.keep(f"key{n}", "old", f"row{n}")
+        assert far.bump("any") == "done"  # it is connected
+        for way in ways:
+            way.delay_s = FAR_S
+        assert far.bump(*rows) == "done"
+        for way in ways:
+            way.delay_s = 0
+        assert far.ask("off") == ["0"]
+        assert all(other.get(f"key{n}", f"row{n}") == ["miss"] for n in (0, 1, 150, 299))
+        for n in range(0, 300, 50):
+            other.keep(f"again{n}", "new", f"row{n}")
+    finally:
+        for gate in (far, other):
+            gate.close()
+        for way in ways:
+            way.close()

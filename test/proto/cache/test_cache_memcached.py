@@ -2,14 +2,15 @@
 """test_cache_memcached: results in memcached, shared by two pgpools. What one of them writes the other does not answer from the cache any more
 once the writer has heard of it; a memcached that dies, hangs, comes back empty or is not there makes nothing wrong."""
 import random
+import struct
 
 import pytest
 from cache_house import ask, login, run, when_on
 from memcached_house import IS_MISSING, Server
 
-from pgt import postgres, procs
+from pgt import postgres, procs, relay
 from pgt.waits import wait_for
-from pgt.wire import SYNC, bind, execute, parse, query
+from pgt.wire import SYNC, Wire, bind, execute, parse, query
 
 pytestmark = pytest.mark.skipif(IS_MISSING, reason="no memcached is installed, or pgpool was built without libmemcached")
 READ = "select b from far where a = 1"
@@ -264,6 +265,58 @@ def is_back(w):
     before = hits(w)
     assert value(w) == 1
     return hits(w) > before
+
+
+class Shears(relay.Relay):
+    """In place of the ReadyForQuery behind the armed tag comes what ends the connection: pgpool learns of both in one turn of its loop."""
+
+    tag = b""
+
+    def _forward(self, one, other) -> None:
+        try:
+            data = one.recv(relay.CHUNK)
+            needle = struct.pack("!cI", b"C", len(Shears.tag) + 5) + Shears.tag + b"\0"
+            at = data.find(needle) if Shears.tag else -1
+            if at != -1:
+                other.sendall(data[:at + len(needle)] + b"?\0\0\0\1")
+                Shears.tag = b""
+            elif data:
+                other.sendall(data)
+                return
+        except OSError:
+            pass
+        self._close(one, other)
+
+
+@pytest.fixture
+def shears(made):
+    one = Shears("127.0.0.2", made.address)
+    yield one
+    one.close()
+
+
+@pytest.mark.parametrize("mode", ["transaction", "session"])
+def test_a_link_that_dies_behind_its_commit(made, start, start_pool, servers, shears, mode):
+    """The writer hears that it is committed, and with it the other pgpool knows: what it has kept since the warning goes."""
+    one = start()
+    two = start_pool(shears.address, memory_cache_enabled="on", memqcache_method="memcached", memqcache_timeout=TIMEOUT_MS, pool_mode=mode,
+                     memqcache_invalidation="statement", num_init_children=1,
+                     memqcache_memcached_host=", ".join(f"127.0.0.1:{s.port}" for s in servers))
+    when_on(two)
+    with login(one) as a, login(two) as b:
+        for n in range(1, 4):
+            holder = Wire(made.address, seconds=20)
+            holder.login()
+            run(holder, "begin", "select 1 from far where a = 1 for update")
+            b.send(query(f"update far set b = {n} where a = 1"))
+            wait_for("it waits for the row", lambda: made.value(
+                "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and query like 'update far%'") == "1")
+            when_kept(a, n - 1)
+            Shears.tag = b"UPDATE 1"
+            run(holder, "rollback")
+            holder.bye()
+            assert [m.type for m in b.ready() if m.type != "S"] == ["C", "Z"] and not Shears.tag
+            assert value(a) == n
 
 
 @pytest.mark.parametrize("seed", [8001, *(pytest.param(n, marks=pytest.mark.slow) for n in range(8002, 8022))])

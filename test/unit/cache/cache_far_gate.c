@@ -53,12 +53,14 @@ static void on_done(void *ctx, bool is_done)
     say(ctx, is_done ? "done" : "failed", slice_of(NULL, 0));
 }
 
-static size_t take_cells(cache_cell *cells)
+#define MAX_CELLS 512
+
+static size_t take_cells(cache_cell *cells, size_t max)
 {
     const char *word;
     size_t n = 0;
 
-    while (n < CACHE_DEPS_MAX && (word = strtok(NULL, " \n")) != NULL)
+    while (n < max && (word = strtok(NULL, " \n")) != NULL)
         cells[n++] = cache_cell_database(slice_of_str(word));
     return n;
 }
@@ -68,7 +70,7 @@ static void run_line(struct gate *g, char *line)
     const char *verb = strtok(line, " \n");
     const char *name = NULL;
     struct cache_far_deps deps = {0};
-    cache_cell cells[CACHE_DEPS_MAX];
+    cache_cell cells[MAX_CELLS];
     struct cache_key key;
 
     g->begun_us = clock_mono_us();
@@ -80,13 +82,13 @@ static void run_line(struct gate *g, char *line)
         key = cache_key_of(slice_of_str(name));
     }
     if (strcmp(verb, "get") == 0) {
-        deps.ncells = (uint32_t)take_cells(deps.cell);
+        deps.ncells = (uint32_t)take_cells(deps.cell, CACHE_DEPS_MAX);
         (void)cache_far_get(g->far, &key, &deps, on_got, g);
     } else if (strcmp(verb, "set") == 0) {
         cache_far_set(g->far, &key, &g->deps, slice_of_str(strtok(NULL, " \n")), 0, 77);
         say(g, "sent", slice_of(NULL, 0));
     } else if (strcmp(verb, "bump") == 0) {
-        size_t n = take_cells(cells);
+        size_t n = take_cells(cells, MAX_CELLS);
 
         (void)cache_far_bump(g->far, cells, n, on_done, g);
     } else {
@@ -106,7 +108,7 @@ int main(int argc, char **argv)
     struct cache_shape shape = cache_shape_of(1 << 20, 1000, 100000, 65536, 1);
     struct gate g = {0};
     struct err err = {0};
-    char line[4096];
+    char line[16384];
 
     if (argc < 3)
         return 77;
