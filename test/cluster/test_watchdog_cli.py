@@ -60,6 +60,24 @@ def test_who_there_is(cluster):  # noqa: F811
     assert (kind, reply) == ("7", {"VarName": "WDState", "ValueData": 4 if leader == 0 else 7})
 
 
+def test_the_key_is_not_in_the_list_of_processes(tmp_path):
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / ".s.PGPOOLWD_CMD.1234"))
+        listener.listen(1)
+        listener.settimeout(30)
+        args = [WD_CLI, "-s", tmp_path, "-p", "1234", "-i", "-k", "a secret word"]
+        with subprocess.Popen(args, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as asks:
+            conn, _ = listener.accept()
+            with conn:
+                conn.settimeout(30)
+                got = b""
+                while b"}" not in got:
+                    got += conn.recv(4096)
+                shown = Path(f"/proc/{asks.pid}/cmdline").read_bytes()
+    assert b'"IPCAuthKey":"a secret word"' in got.replace(b": ", b":")
+    assert b"1234" in shown and b"secret" not in shown
+
+
 def test_who_may_ask(cluster):  # noqa: F811
     three = cluster(wd_authkey=[KEY, KEY, ""]).start()
     three.wait_leader(0, 1)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: PostgreSQL
 """The container's entrypoint: the environment becomes files that pgpool takes."""
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -56,6 +57,35 @@ def test_password_from_a_file(folder):
     secret.write_text("from a file", encoding="utf-8")
     assert run(folder, **BASE, PGPOOL_SR_CHECK_USER="c", PGPOOL_SR_CHECK_PASSWORD_FILE=str(secret)).stderr == ""
     assert settings(folder)["sr_check_password"] == "'from a file'"
+
+
+def test_any_value_from_a_file(folder):
+    at = procs.folder("values")
+    (at / "nodes").write_text("0:pg-0:5432;1:pg-1:5432\n", encoding="utf-8")
+    (at / "user").write_text("checker\n", encoding="utf-8")
+    done = run(folder, PGPOOL_BACKEND_NODES_FILE=str(at / "nodes"), PGPOOL_SR_CHECK_USER_FILE=str(at / "user"), PGPOOL_SR_CHECK_PASSWORD="pw",
+               PGPOOL_POSTGRES_PASSWORD="x")
+    assert done.returncode == 0 and done.stderr == ""
+    found = settings(folder)
+    assert found["backend_hostname1"] == "'pg-1'" and found["sr_check_user"] == "'checker'"
+    # As in Bitnami's image: health checks log in as the others do, and the administrator is postgres.
+    assert found["health_check_user"] == "'checker'" and found["health_check_password"] == "'pw'"
+    assert (folder / "pool_passwd").read_text(encoding="utf-8") == "postgres:TEXTx\n"
+    (folder / "pgpool.conf").unlink()
+    missing = run(folder, **BASE, PGPOOL_SR_CHECK_USER_FILE=str(at / "nothing"))
+    assert missing.returncode == 1 and "PGPOOL_SR_CHECK_USER_FILE" in missing.stderr and "cannot be read" in missing.stderr
+
+
+def test_every_name_is_a_setting(folder):
+    """Each is written as a setting that pgpool has; those that are not are looked at by name."""
+    script = ENTRYPOINT.read_text(encoding="utf-8")
+    tables = [re.search(rf"^{table}='\n(.*?)^'", script, re.S | re.M)[1] for table in ("values", "switches")]
+    pairs = [line.split() for table in tables for line in table.splitlines()]
+    assert len(pairs) > 40
+    shown = subprocess.run([os.environ["PGPOOL_BIN"], "--describe-config"], capture_output=True, text=True, check=False)
+    sample = (Path(__file__).parents[2] / "pgpool.conf.sample").read_text(encoding="utf-8") + shown.stdout
+    unknown = [setting for setting, _ in pairs if not re.search(rf"^#?{setting} = ", sample, re.M)]
+    assert unknown == ["black_function_list"], "an older name of write_function_list's counterpart"
 
 
 def test_what_is_not_known_is_said(folder):

@@ -10,7 +10,7 @@ yaml = pytest.importorskip("yaml")
 TOP = Path(__file__).parents[2]
 ENTRYPOINT = (TOP / "packaging/container/entrypoint").read_text(encoding="utf-8")
 CONTAINERFILE = (TOP / "packaging/container/Containerfile").read_text(encoding="utf-8")
-KNOWN = set(re.findall(r"\bPGPOOL_[A-Z_]+\b", ENTRYPOINT))
+KNOWN = set(re.findall(r"\bPGPOOL_[A-Z_]*[A-Z]\b", ENTRYPOINT))
 PROBES = set(re.findall(r'"(/[a-z]+)"', (TOP / "src/process/web/web_route.c").read_text(encoding="utf-8")))
 
 
@@ -71,6 +71,12 @@ def test_rights(objects, container):
     assert set(mounts.values()) == {v["name"] for v in spec["volumes"]}
 
 
+def test_the_manual_has_every_name():
+    """What the entrypoint reads stands in the manual, and nothing else does."""
+    text = (TOP / "doc/user/packages.md").read_text(encoding="utf-8")
+    assert KNOWN == set(re.findall(r"\bPGPOOL_[A-Z_]+\b", text)) - {"PGPOOL_POSTGRES_PASSWORD_FILE"}
+
+
 def test_labels(objects):
     """All of them are about the same pods, and the budget leaves one of them."""
     deployment = objects["Deployment"]["spec"]
@@ -97,7 +103,9 @@ def test_compose():
     assert port.endswith(":5432")
     build = TOP / "packaging/container" / pool["build"]["context"]
     assert (build / pool["build"]["dockerfile"]).samefile(TOP / "packaging/container/Containerfile")
-    assert {c["source"] for s in services.values() for c in s.get("configs", [])} == set(yaml.safe_load(text)["configs"])
+    mounted = [v.split(":")[0] for s in services.values() for v in s.get("volumes", [])]
+    assert mounted and all((TOP / "packaging/container" / file).is_file() for file in mounted)
+    assert not re.search(r"(?<!\$)\$[A-Z]", text), "compose would put a variable of its own there"
 
 
 def test_containerfile():

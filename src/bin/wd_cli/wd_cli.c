@@ -35,7 +35,8 @@ struct options {
     int node_port; /* -P; NO_NODE */
     const char *node_name;
     const char *node_host;
-    const char *key;
+    char key[1024]; /* wd_authkey */
+    bool has_key;   /* by -k */
     const char *conf_file;
     const char *folder;
     int port; /* 0: not given */
@@ -91,7 +92,7 @@ static int complain(const char *what, const char *why)
 }
 
 /* What the settings say, where the command line does not. */
-static void use_conf(struct options *o, char folder[], size_t room, char *key, size_t key_room)
+static void use_conf(struct options *o, char folder[], size_t room)
 {
     struct conf_report report;
     struct conf_gen *gen;
@@ -111,10 +112,8 @@ static void use_conf(struct options *o, char folder[], size_t room, char *key, s
         snprintf(folder, room, "%s", conf_of(gen)->wd_ipc_socket_dir);
         o->folder = folder;
     }
-    if (o->key == NULL) {
-        snprintf(key, key_room, "%s", conf_of(gen)->wd_authkey);
-        o->key = key;
-    }
+    if (!o->has_key)
+        snprintf(o->key, sizeof o->key, "%s", conf_of(gen)->wd_authkey);
     if (o->port == 0 && wd_id_read(gen, &self, &err) == 0)
         o->port = conf_of(gen)->wd_nodes[self].wd_port;
     conf_gen_free(&gen);
@@ -168,7 +167,7 @@ static char ask(const struct options *o, char type, const struct buf *fields, st
     if (fd == -1)
         return 0;
     buf_put_byte(&body, '{');
-    wd_json_put_text(&body, "IPCAuthKey", o->key == NULL ? "" : o->key);
+    wd_json_put_text(&body, "IPCAuthKey", o->key);
     buf_put(&body, fields->data, fields->len);
     buf_put_byte(&body, '}');
     buf_put_byte(&out, type);
@@ -348,7 +347,9 @@ static int take_option(int opt, struct options *o)
     case 'P':
         return take_number(optarg, 1, 65535, &o->node_port) ? -1 : complain("invalid port", optarg);
     case 'k':
-        o->key = optarg;
+        snprintf(o->key, sizeof o->key, "%s", optarg);
+        o->has_key = true;
+        mem_wipe(optarg, strlen(optarg)); /* it can be seen in the list of processes */
         return -1;
     case 'f':
         o->conf_file = optarg;
@@ -399,7 +400,6 @@ int main(int argc, char **argv)
     struct options o = {.node = NO_NODE, .node_port = NO_NODE};
     struct node found;
     char folder[sizeof((struct sockaddr_un *)0)->sun_path];
-    char key[1024];
     int status;
     int opt;
     int n;
@@ -418,7 +418,7 @@ int main(int argc, char **argv)
         return complain("-I needs one pgpool: -n, -N, or -H and -P", "");
     if (o.all && is_any_named(&o))
         return complain("-a is all pgpools; name none then", "");
-    use_conf(&o, folder, sizeof folder, key, sizeof key);
+    use_conf(&o, folder, sizeof folder);
     if (o.status != 0)
         return inform(&o);
     n = look(&o, true, &found);

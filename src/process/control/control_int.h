@@ -13,25 +13,17 @@
 #include "ipc/rows.h"
 #include "net/stream.h"
 
+#include "net/accept.h"
 #include "process/common/role_loop.h"
 
 #define PCP_PEER_BYTES 64
 
 struct control;
 
-struct pcp_listener {
-    struct io io;
-    struct control *ctl;
-    int fd;
-    bool is_unix;
-};
-
 /* The process's root. */
 struct control {
     struct role_loop role;
-    struct pcp_listener listeners[PROC_MAX_LISTEN];
-    int nlisteners;
-    struct timer retry; /* accepting again after an error */
+    struct acceptors acceptors;
     struct list conns;
     struct view view;
     struct pcp_tls *tls;           /* NULL: `ssl` is off */

@@ -7,7 +7,6 @@
 #include "config.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
@@ -26,7 +25,6 @@
 /* The kernel tells of a connection when its first packet is there, or so much later. */
 #define SILENT_S         5
 #define ACCEPTS_PER_TURN 16
-#define ACCEPT_RETRY_MS  200
 
 static void describe_peer(const struct sockaddr_storage *ss, char *out, size_t size)
 {
@@ -101,19 +99,6 @@ static int count_conns(const struct control *ctl, bool is_unix)
     return n;
 }
 
-static void want(struct control *ctl, int events)
-{
-    int i;
-
-    for (i = 0; i < ctl->nlisteners; i++)
-        io_want(&ctl->listeners[i].io, events);
-}
-
-static void on_retry(struct timer *t)
-{
-    want(LIST_ENTRY(t, struct control, retry), IO_READ);
-}
-
 static void take(struct control *ctl, int fd, const struct sockaddr_storage *ss)
 {
     struct hba_addr addr = {0};
@@ -136,29 +121,10 @@ static void take(struct control *ctl, int fd, const struct sockaddr_storage *ss)
     pcp_conn_open(ctl, fd, peer, &addr);
 }
 
-static void on_acceptable(struct io *io, int events)
+static void on_accepted(
+    struct acceptors *a, int i, int fd, const struct sockaddr_storage *from, socklen_t len)
 {
-    struct pcp_listener *l = LIST_ENTRY(io, struct pcp_listener, io);
-    struct sockaddr_storage ss;
-    socklen_t len;
-    int fd;
-    int i;
-
-    for (i = 0; i < ACCEPTS_PER_TURN; i++) {
-        len = sizeof ss;
-        memset(&ss, 0, sizeof ss);
-        fd = accept4(l->fd, (struct sockaddr *)&ss, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
-        if (fd != -1) {
-            take(l->ctl, fd, &ss);
-            continue;
-        }
-        if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-            log_at(LVL_WARNING, "could not accept a PCP connection: %s", strerror(errno));
-            want(l->ctl, 0);
-            timer_start(&l->ctl->role.loop, &l->ctl->retry, ACCEPT_RETRY_MS);
-        }
-        return;
-    }
+    take(LIST_ENTRY(a, struct control, acceptors), fd, from);
 }
 
 /* A socket of another family says no, and needs none of it. */
@@ -171,34 +137,26 @@ static void tune(int fd)
 
 void pcp_server_start(struct control *ctl)
 {
+    static const struct acceptors_how how = {.fn = on_accepted,
+        .complaint = "could not accept a PCP connection",
+        .per_turn = ACCEPTS_PER_TURN,
+        .events = IO_READ};
     const struct proc_env *env = ctl->role.env;
     int i;
 
     list_init(&ctl->conns);
-    timer_init(&ctl->retry, on_retry);
-    ctl->nlisteners = env->ncontrol;
-    for (i = 0; i < env->ncontrol; i++) {
-        ctl->listeners[i].ctl = ctl;
-        ctl->listeners[i].fd = env->control_fd[i];
+    for (i = 0; i < env->ncontrol; i++)
         tune(env->control_fd[i]);
-        io_open(&ctl->role.loop, &ctl->listeners[i].io, env->control_fd[i], on_acceptable);
-    }
-    want(ctl, IO_READ);
-}
-
-static void on_listener_closed(struct io *io)
-{
+    acceptors_open(&ctl->acceptors, &ctl->role.loop, env->control_fd, env->ncontrol, &how);
+    acceptors_start(&ctl->acceptors);
 }
 
 void pcp_server_stop(struct control *ctl)
 {
     struct list *it;
     struct list *tmp;
-    int i;
 
-    timer_stop(&ctl->role.loop, &ctl->retry);
-    for (i = 0; i < ctl->nlisteners; i++)
-        io_close(&ctl->listeners[i].io, on_listener_closed);
+    acceptors_close(&ctl->acceptors);
     LIST_FOREACH_SAFE(it, tmp, &ctl->conns)
     {
         pcp_conn_close(LIST_ENTRY(it, struct pcp_conn, node));

@@ -6,7 +6,6 @@
 
 #include "wd_net.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -15,6 +14,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "config/conf.h"
+#include "net/accept.h"
 #include "net/dial.h"
 #include "net/stream.h"
 #include "sys/fd.h"
@@ -32,7 +32,7 @@
 #define RETRY_MS         300
 #define LOOK_MS          1000
 #define SILENT_US        INT64_C(3000000)
-#define ACCEPT_PAUSE_MS  1000
+#define LISTEN_PAUSE_MS  1000
 #define ACCEPTS_PER_TURN 16
 
 enum conn_state { CONN_HELLO, CONN_PROOF, CONN_READY, CONN_CLOSED };
@@ -65,12 +65,6 @@ struct wd_peer {
     bool told_release;
 };
 
-struct wd_listener {
-    struct wd_net *net;
-    struct listen_sock sock;
-    struct io io;
-};
-
 struct wd_net {
     struct loop *lp;
     int self;
@@ -79,8 +73,8 @@ struct wd_net {
     char *key;
     char *listen_host;
     int listen_port;
-    int nlisteners;
-    struct wd_listener listener[MAX_LISTEN];
+    struct listen_sock sock[MAX_LISTEN];
+    struct acceptors acceptors;
     struct timer listen_again;
     struct timer look;
     struct list conns;
@@ -458,82 +452,56 @@ static void drop_oldest_stranger(struct wd_net *net)
     }
 }
 
-/* Without a free descriptor the call stays in the queue and the socket readable: looked at later.
- */
-static void on_acceptable(struct io *io, int events)
+static void on_accepted(
+    struct acceptors *a, int i, int fd, const struct sockaddr_storage *from, socklen_t len)
 {
-    struct wd_listener *l = LIST_ENTRY(io, struct wd_listener, io);
-    struct wd_net *net = l->net;
-    int left = ACCEPTS_PER_TURN;
-    int fd = -1;
+    struct wd_net *net = LIST_ENTRY(a, struct wd_net, acceptors);
 
-    while (
-        left-- > 0 && (fd = accept4(l->sock.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) != -1) {
-        if (net->nstrangers >= MAX_STRANGERS)
-            drop_oldest_stranger(net);
-        net->nstrangers++;
-        make_conn(net, fd, false, WD_NO_MEMBER);
-    }
-    if (fd != -1 || errno == EAGAIN || errno == EINTR || errno == ECONNABORTED)
-        return;
-    log_caused(LVL_WARNING, "watchdog could not accept a connection: %s", strerror(errno));
-    io_want(&l->io, 0);
-    timer_start(net->lp, &net->listen_again, ACCEPT_PAUSE_MS);
-}
-
-static void on_io_closed(struct io *io)
-{
+    if (net->nstrangers >= MAX_STRANGERS)
+        drop_oldest_stranger(net);
+    net->nstrangers++;
+    make_conn(net, fd, false, WD_NO_MEMBER);
 }
 
 static void stop_listening(struct wd_net *net)
 {
+    int n = net->acceptors.n;
     int i;
 
-    for (i = 0; i < net->nlisteners; i++) {
-        io_close(&net->listener[i].io, on_io_closed);
-        listen_close(&net->listener[i].sock);
-    }
-    net->nlisteners = 0;
+    acceptors_close(&net->acceptors);
+    for (i = 0; i < n; i++)
+        listen_close(&net->sock[i]);
 }
 
 static void start_listening(struct wd_net *net)
 {
-    struct listen_sock socks[MAX_LISTEN];
+    static const struct acceptors_how how = {.fn = on_accepted,
+        .complaint = "watchdog could not accept a connection",
+        .per_turn = ACCEPTS_PER_TURN,
+        .events = IO_READ};
+    int fd[MAX_LISTEN];
     struct err err = {0};
     int n = 0;
     int i;
 
-    if (net->listen_host == NULL)
-        return;
-    if (listen_open_tcp(net->listen_host, net->listen_port, BACKLOG, socks, &n, MAX_LISTEN, &err) ==
-        -1) {
+    if (listen_open_tcp(
+            net->listen_host, net->listen_port, BACKLOG, net->sock, &n, MAX_LISTEN, &err) == -1) {
         if (n == 0)
             log_err(LVL_WARNING, &err);
         for (i = 0; i < n; i++)
-            listen_close(&socks[i]);
-        timer_start(net->lp, &net->listen_again, ACCEPT_PAUSE_MS);
+            listen_close(&net->sock[i]);
+        timer_start(net->lp, &net->listen_again, LISTEN_PAUSE_MS);
         return;
     }
-    for (i = 0; i < n; i++) {
-        struct wd_listener *l = &net->listener[i];
-
-        l->net = net;
-        l->sock = socks[i];
-        io_open(net->lp, &l->io, l->sock.fd, on_acceptable);
-        io_want(&l->io, IO_READ);
-    }
-    net->nlisteners = n;
+    for (i = 0; i < n; i++)
+        fd[i] = net->sock[i].fd;
+    acceptors_open(&net->acceptors, net->lp, fd, n, &how);
+    acceptors_start(&net->acceptors);
 }
 
 static void on_listen_again(struct timer *t)
 {
-    struct wd_net *net = LIST_ENTRY(t, struct wd_net, listen_again);
-    int i;
-
-    if (net->nlisteners == 0)
-        start_listening(net);
-    for (i = 0; i < net->nlisteners; i++)
-        io_want(&net->listener[i].io, IO_READ);
+    start_listening(LIST_ENTRY(t, struct wd_net, listen_again));
 }
 
 /* Silence */
@@ -619,7 +587,7 @@ static void set_listening(struct wd_net *net, const struct conf *conf)
     mem_free(net->listen_host);
     net->listen_host = mem_strdup(host);
     net->listen_port = port;
-    start_listening(net);
+    timer_start(net->lp, &net->listen_again, 0); /* what was closed is told before */
 }
 
 static void close_all(struct wd_net *net)

@@ -6,7 +6,6 @@
 
 #include "wd_socket.h"
 
-#include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -16,6 +15,7 @@
 #include "cluster/wd_ipc.h"
 #include "cluster/wd_json.h"
 #include "crypto/crypto.h"
+#include "net/accept.h"
 #include "net/stream.h"
 #include "sys/listen.h"
 
@@ -37,7 +37,7 @@ struct wd_socket {
     int port;
     char *key;
     struct listen_sock sock;
-    struct io io;
+    struct acceptors acceptors;
     struct timer again;
     struct list conns;
     int nconns;
@@ -144,16 +144,14 @@ static void on_drained(struct stream *s)
 {
 }
 
-static void on_acceptable(struct io *io, int events)
+static void on_accepted(
+    struct acceptors *a, int i, int fd, const struct sockaddr_storage *from, socklen_t len)
 {
     static const struct stream_ops ops = {
         .on_readable = on_readable, .on_drained = on_drained, .on_closed = on_stream_closed};
-    struct wd_socket *ipc = LIST_ENTRY(io, struct wd_socket, io);
-    int fd = accept4(ipc->sock.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    struct wd_socket *ipc = LIST_ENTRY(a, struct wd_socket, acceptors);
     struct ipc_conn *c;
 
-    if (fd == -1)
-        return;
     if (ipc->nconns >= MAX_CONNS) {
         close(fd);
         return;
@@ -169,6 +167,10 @@ static void on_acceptable(struct io *io, int events)
 
 static void open_socket(struct wd_socket *ipc)
 {
+    static const struct acceptors_how how = {.fn = on_accepted,
+        .complaint = "could not accept a connection of wd_cli",
+        .per_turn = 1,
+        .events = IO_READ};
     struct listen_unix_opts opts = {
         .mode = ipc->key[0] != '\0' ? ALL_MAY_ASK : WE_MAY_ASK, .name = WD_IPC_SOCKET_NAME};
     struct err err = {0};
@@ -179,8 +181,8 @@ static void open_socket(struct wd_socket *ipc)
         timer_start(ipc->lp, &ipc->again, AGAIN_MS);
         return;
     }
-    io_open(ipc->lp, &ipc->io, ipc->sock.fd, on_acceptable);
-    io_want(&ipc->io, IO_READ);
+    acceptors_open(&ipc->acceptors, ipc->lp, &ipc->sock.fd, 1, &how);
+    acceptors_start(&ipc->acceptors);
 }
 
 static void on_again(struct timer *t)
@@ -206,15 +208,11 @@ struct wd_socket *wd_socket_new(
     return ipc;
 }
 
-static void on_io_closed(struct io *io)
-{
-}
-
 static void close_socket(struct wd_socket *ipc)
 {
     if (ipc->sock.fd == -1)
         return;
-    io_close(&ipc->io, on_io_closed);
+    acceptors_close(&ipc->acceptors);
     listen_close(&ipc->sock);
     ipc->sock.fd = -1;
 }

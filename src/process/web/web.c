@@ -7,8 +7,6 @@
 
 #include "process/web/web.h"
 
-#include <errno.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -19,48 +17,16 @@
 #include "web_wait.h"
 
 #define ACCEPTS_PER_TURN 16
-#define ACCEPT_RETRY_MS  200
 
-static void want(struct web *w, int events)
+static void on_accepted(
+    struct acceptors *a, int i, int fd, const struct sockaddr_storage *from, socklen_t len)
 {
-    int i;
+    struct web *w = LIST_ENTRY(a, struct web, acceptors);
 
-    for (i = 0; i < w->nlisteners; i++)
-        io_want(&w->listeners[i].io, events);
-}
-
-static void on_retry(struct timer *t)
-{
-    want(LIST_ENTRY(t, struct web, retry), IO_READ);
-}
-
-static void on_acceptable(struct io *io, int events)
-{
-    struct web_listener *l = LIST_ENTRY(io, struct web_listener, io);
-    struct web *w = l->web;
-    struct sockaddr_storage from;
-    socklen_t len;
-    int fd;
-    int i;
-
-    for (i = 0; i < ACCEPTS_PER_TURN; i++) {
-        len = sizeof from;
-        memset(&from, 0, sizeof from);
-        fd = accept4(l->fd, (struct sockaddr *)&from, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
-        if (fd != -1 && w->http == NULL) {
-            close(fd);
-        } else if (fd != -1) {
-            web_http_take(w->http, fd, (struct sockaddr *)&from, len);
-        } else if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) {
-            return;
-        } else {
-            if (errno != EINVAL) /* pgpool ends: the supervisor has shut the socket down */
-                log_at(LVL_WARNING, "could not accept an HTTP connection: %s", strerror(errno));
-            want(w, 0);
-            timer_start(&w->role.loop, &w->retry, ACCEPT_RETRY_MS);
-            return;
-        }
-    }
+    if (w->http == NULL)
+        close(fd);
+    else
+        web_http_take(w->http, fd, (const struct sockaddr *)from, len);
 }
 
 /* Starts to answer, or goes on with another certificate. What cannot be used changes nothing. */
@@ -103,30 +69,14 @@ static void on_reload(struct role_loop *rl)
 
 static void start_listening(struct web *w)
 {
+    static const struct acceptors_how how = {.fn = on_accepted,
+        .complaint = "could not accept an HTTP connection",
+        .per_turn = ACCEPTS_PER_TURN,
+        .events = IO_READ};
     const struct proc_env *env = w->role.env;
-    int i;
 
-    timer_init(&w->retry, on_retry);
-    w->nlisteners = env->nweb;
-    for (i = 0; i < env->nweb; i++) {
-        w->listeners[i].web = w;
-        w->listeners[i].fd = env->web_fd[i];
-        io_open(&w->role.loop, &w->listeners[i].io, env->web_fd[i], on_acceptable);
-    }
-    want(w, IO_READ);
-}
-
-static void on_listener_closed(struct io *io)
-{
-}
-
-static void stop_listening(struct web *w)
-{
-    int i;
-
-    timer_stop(&w->role.loop, &w->retry);
-    for (i = 0; i < w->nlisteners; i++)
-        io_close(&w->listeners[i].io, on_listener_closed);
+    acceptors_open(&w->acceptors, &w->role.loop, env->web_fd, env->nweb, &how);
+    acceptors_start(&w->acceptors);
 }
 
 int web_main(struct proc_env *env)
@@ -143,7 +93,7 @@ int web_main(struct proc_env *env)
     open_http(w);
     start_listening(w);
     status = role_loop_run(&w->role);
-    stop_listening(w);
+    acceptors_close(&w->acceptors);
     web_http_close(&w->http);
     web_tls_free(&w->tls);
     web_waits_free(&w->waits);

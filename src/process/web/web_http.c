@@ -7,17 +7,21 @@
 #include <microhttpd.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/mem.h"
 
+#include "web_conns.h"
 #include "web_int.h"
 
-#define MAX_CONNECTIONS 256U
-#define MAX_PER_ADDRESS 64U
-#define IDLE_LIMIT_S    30U
-#define RUNS_PER_TURN   64
-#define TLS_PRIORITIES  "NORMAL:-VERS-TLS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
+/* More than web_conns.c lets in: those that were told to go have not gone at once. */
+#define LIBRARY_LIMIT  (2U * WEB_CONNS_MAX)
+#define IDLE_LIMIT_S   30U
+#define LOOK_MS        1000
+#define RUNS_PER_TURN  64
+#define TLS_PRIORITIES "NORMAL:-VERS-TLS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
 /* Nothing but our own files, no scripts or styles within the page, nobody's frame. */
 #define CONTENT_POLICY                                                                             \
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "              \
@@ -28,6 +32,8 @@ struct web_http {
     struct MHD_Daemon *daemon;
     struct io io;
     struct timer timer;
+    struct web_conns conns;
+    struct timer look; /* for who takes too long; armed while there are connections */
 };
 
 /* A request whose body is still coming. */
@@ -97,6 +103,14 @@ static const struct sockaddr *address_of(struct MHD_Connection *c)
     return info == NULL ? NULL : info->client_addr;
 }
 
+static struct web_conn *conn_of(struct MHD_Connection *c)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+
+    return info == NULL ? NULL : info->socket_context;
+}
+
 /* Called for the head of a request, for each piece of its body, and at its end. */
 static enum MHD_Result on_request(void *ctx, struct MHD_Connection *c, const char *path,
     const char *method, const char *version, const char *data, size_t *n, void **own)
@@ -127,19 +141,73 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *c, const cha
         web_answer_text(&a, MHD_HTTP_CONTENT_TOO_LARGE, "the request is too long\n");
     else
         h->web->route(&r, &a);
+    if (r.is_known && conn_of(c) != NULL)
+        conn_of(c)->is_known = true;
     return send_answer(c, &a);
 }
 
 static void on_request_end(
     void *ctx, struct MHD_Connection *c, void **own, enum MHD_RequestTerminationCode why)
 {
+    struct web_http *h = ctx;
     struct upload *up = *own;
 
     *own = NULL;
+    if (conn_of(c) != NULL)
+        web_conns_renew(&h->conns, conn_of(c), loop_now_us(&h->web->role.loop));
     if (up == NULL)
         return;
     buf_free(&up->body);
     mem_free(up);
+}
+
+static struct hba_addr addr_of(const struct sockaddr *from)
+{
+    struct hba_addr none = {0};
+
+    return from == NULL || (from->sa_family != AF_INET && from->sa_family != AF_INET6)
+               ? none
+               : hba_addr_of(from);
+}
+
+static void on_connection(
+    void *ctx, struct MHD_Connection *c, void **own, enum MHD_ConnectionNotificationCode what)
+{
+    struct web_http *h = ctx;
+    struct web_conn *conn = *own;
+    const union MHD_ConnectionInfo *info = NULL;
+    struct hba_addr addr;
+
+    if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
+        web_conns_remove(&h->conns, &conn);
+        *own = NULL;
+        return;
+    }
+    info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
+    addr = addr_of(address_of(c));
+    *own = web_conns_add(
+        &h->conns, info == NULL ? -1 : info->connect_fd, &addr, loop_now_us(&h->web->role.loop));
+    if (!timer_is_armed(&h->look))
+        timer_start(&h->web->role.loop, &h->look, LOOK_MS);
+}
+
+/* The library sees that nothing more can be read or written, and closes it. */
+static void send_away(struct web_conn *c)
+{
+    c->is_leaving = true;
+    (void)shutdown(c->fd, SHUT_RDWR);
+}
+
+static void on_look(struct timer *t)
+{
+    struct web_http *h = LIST_ENTRY(t, struct web_http, look);
+    int64_t now_us = loop_now_us(&h->web->role.loop);
+    struct web_conn *c;
+
+    while ((c = web_conns_overdue(&h->conns, now_us)) != NULL)
+        send_away(c);
+    if (h->conns.n > 0)
+        timer_start(&h->web->role.loop, &h->look, LOOK_MS);
 }
 
 /* Lets the library work until it waits for the network, and asks when it wants to be called. */
@@ -184,10 +252,10 @@ static struct MHD_Daemon *start(struct web_http *h, const struct web_tls *tls)
     if (tls != NULL && tls->passphrase == NULL)
         secure[2] = secure[3], secure[3] = secure[4];
     return MHD_start_daemon(tls == NULL ? flags : flags | MHD_USE_TLS, 0, NULL, NULL, on_request, h,
-        MHD_OPTION_EXTERNAL_LOGGER, say, NULL, MHD_OPTION_NOTIFY_COMPLETED, on_request_end, NULL,
-        MHD_OPTION_CONNECTION_LIMIT, MAX_CONNECTIONS, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
-        MAX_PER_ADDRESS, MHD_OPTION_CONNECTION_TIMEOUT, IDLE_LIMIT_S, MHD_OPTION_ARRAY,
-        tls == NULL ? none : secure, MHD_OPTION_END);
+        MHD_OPTION_EXTERNAL_LOGGER, say, NULL, MHD_OPTION_NOTIFY_COMPLETED, on_request_end, h,
+        MHD_OPTION_NOTIFY_CONNECTION, on_connection, h, MHD_OPTION_CONNECTION_LIMIT, LIBRARY_LIMIT,
+        MHD_OPTION_CONNECTION_TIMEOUT, IDLE_LIMIT_S, MHD_OPTION_ARRAY, tls == NULL ? none : secure,
+        MHD_OPTION_END);
 }
 
 struct web_http *web_http_open(struct web *w, const struct web_tls *tls, struct err *err)
@@ -196,6 +264,8 @@ struct web_http *web_http_open(struct web *w, const struct web_tls *tls, struct 
     const union MHD_DaemonInfo *info = NULL;
 
     h->web = w;
+    web_conns_init(&h->conns);
+    timer_init(&h->look, on_look);
     h->daemon = start(h, tls);
     if (h->daemon != NULL)
         info = MHD_get_daemon_info(h->daemon, MHD_DAEMON_INFO_EPOLL_FD);
@@ -229,11 +299,24 @@ void web_http_close(struct web_http **hp)
     timer_stop(&h->web->role.loop, &h->timer);
     io_close(&h->io, on_closed);
     MHD_stop_daemon(h->daemon);
+    timer_stop(&h->web->role.loop, &h->look);
 }
 
 void web_http_take(struct web_http *h, int fd, const struct sockaddr *from, socklen_t len)
 {
-    /* Refused: too many are here, from this address or in all; the library has closed it. */
+    struct hba_addr addr = addr_of(from);
+    struct web_conn *old = web_conns_in_the_way(&h->conns, &addr);
+
+    if (old != NULL) {
+        log_caused(LVL_LOG, "an HTTP connection is ended: there are too many");
+        send_away(old);
+        turn(h);
+    } else if (web_conns_are_full(&h->conns)) {
+        log_caused(LVL_LOG, "an HTTP connection is refused: there are too many");
+        close(fd);
+        return;
+    }
+    /* What the library refuses it has closed. */
     if (MHD_add_connection(h->daemon, fd, from, len) == MHD_NO)
         log_caused(LVL_LOG, "an HTTP connection is refused: there are too many");
     turn(h);

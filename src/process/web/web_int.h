@@ -13,6 +13,7 @@
 #include "cluster/view.h"
 #include "config/conf.h"
 #include "ipc/rows.h"
+#include "net/accept.h"
 #include "process/common/role_loop.h"
 
 #define WEB_BODY_MAX_BYTES 65536 /* of a request */
@@ -28,12 +29,6 @@ struct web_tls;
 struct web_waits;
 struct web_who;
 
-struct web_listener {
-    struct io io;
-    struct web *web;
-    int fd;
-};
-
 /* Answers a request. */
 struct web_request;
 struct web_answer;
@@ -41,9 +36,7 @@ typedef void web_route_fn(struct web_request *r, struct web_answer *a);
 
 struct web {
     struct role_loop role;
-    struct web_listener listeners[PROC_MAX_LISTEN];
-    int nlisteners;
-    struct timer retry;    /* accepting again after an error */
+    struct acceptors acceptors;
     struct web_http *http; /* NULL: the certificate cannot be used */
     struct web_tls *tls;   /* NULL: http_ssl is off */
     struct web_login *login;
@@ -63,6 +56,7 @@ struct web_request {
     struct slice body;
     const struct sockaddr *from;
     const struct web_who *who; /* who asks, since it is known that he may */
+    bool is_known;             /* a user of pcp.conf asks */
     void *handle;              /* web_http.c's own */
 };
 

@@ -54,6 +54,7 @@ void web_route(struct web_request *r, struct web_answer *a)
 {
     struct web_who who;
     bool is_path = false;
+    bool may;
     size_t i;
 
     for (i = 0; i < sizeof routes / sizeof routes[0]; i++) {
@@ -63,7 +64,9 @@ void web_route(struct web_request *r, struct web_answer *a)
         if (strcmp(r->method, routes[i].method) != 0)
             continue;
         r->who = &who;
-        if (web_login_may(r, routes[i].right, a, &who))
+        may = web_login_may(r, routes[i].right, a, &who);
+        r->is_known = who.user[0] != '\0';
+        if (may)
             routes[i].page(r, a);
         return;
     }

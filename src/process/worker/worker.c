@@ -30,7 +30,7 @@ static void worker_retire(struct worker *w)
         log_at(LVL_LOG, "child exiting, %d connections reached",
             w->sessions.conf->child_max_connections);
     w->is_retiring = true;
-    accept_stop(w);
+    acceptors_stop(&w->acceptors);
     atomic_store(&proc_row(w->role.env->shm, w->role.env->slot)->is_leaving, 1);
     if (w->sessions.nclients == 0)
         timer_start(&w->role.loop, &w->leave, RETIRE_MS);
@@ -135,7 +135,7 @@ static bool worker_on_stop(struct role_loop *rl)
 {
     struct worker *w = LIST_ENTRY(rl, struct worker, role);
 
-    accept_stop(w);
+    acceptors_stop(&w->acceptors);
     if (rl->stop_mode == 'i')
         return false;
     sessions_stop(&w->sessions, rl->stop_mode == 's' ? SESSION_STOP_SMART : SESSION_STOP_FAST);
@@ -197,7 +197,7 @@ int worker_main(struct proc_env *env)
     native_offer(&w->sessions);
     accept_init(w);
     gather_init(w);
-    accept_start(w);
+    acceptors_start(&w->acceptors);
     status = role_loop_run(&w->role);
     if (w->role.stop_mode == 'i')
         _exit(status); /* ban: at once, and the clients with it: nobody is left to return to */

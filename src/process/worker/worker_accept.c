@@ -4,15 +4,14 @@
  * kernel wakes one idle worker per connection (EPOLLEXCLUSIVE), so there is no herd. */
 #include "config.h"
 
-#include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/log.h"
 #include "config/conf.h"
+#include "net/accept.h"
 #include "net/dial.h"
 
 #include "worker_int.h"
@@ -20,7 +19,6 @@
 /* One connection per wake-up: a second accept would mostly find nothing, and the level-triggered
  * loop comes back when there is more. */
 #define ACCEPTS_PER_TURN 1
-#define ACCEPT_RETRY_MS  200
 
 static void peer_of_sockaddr(struct session_peer *peer, const struct sockaddr_storage *ss)
 {
@@ -70,47 +68,16 @@ void accept_on_mail(struct worker *w, struct mail *mail)
     worker_on_added(w);
 }
 
-/* Out of descriptors or memory: leave the queue alone for a moment instead of spinning. */
-static void accept_back_off(struct worker *w, int errnum)
+static void on_accepted(
+    struct acceptors *a, int i, int fd, const struct sockaddr_storage *from, socklen_t len)
 {
-    log_at(LVL_WARNING, "could not accept a connection: %s", strerror(errnum));
-    accept_stop(w);
-    timer_start(&w->role.loop, &w->retry, ACCEPT_RETRY_MS);
-}
+    struct worker *w = LIST_ENTRY(a, struct worker, acceptors);
+    struct session_peer peer = {.fd = fd, .is_unix = w->role.env->listen_is_unix[i]};
 
-static void accept_on_ready(struct io *io, int events)
-{
-    struct acceptor *a = LIST_ENTRY(io, struct acceptor, io);
-    struct worker *w = a->w;
-    struct sockaddr_storage ss;
-    struct session_peer peer;
-    socklen_t len;
-    int i;
-
-    (void)events;
-    for (i = 0; i < ACCEPTS_PER_TURN && w->is_accepting; i++) {
-        len = sizeof ss;
-        memset(&peer, 0, sizeof peer);
-        peer.fd = accept4(a->fd, (struct sockaddr *)&ss, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
-        if (peer.fd == -1) {
-            if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
-                accept_back_off(w, errno);
-            return;
-        }
-        if (a->is_paced)
-            net_unpace(peer.fd, (const struct sockaddr *)&ss);
-        peer.is_unix = a->is_unix;
-        peer_of_sockaddr(&peer, &ss);
-        accept_place(w, &peer);
-    }
-}
-
-static void accept_on_retry(struct timer *t)
-{
-    struct worker *w = LIST_ENTRY(t, struct worker, retry);
-
-    if (w->sessions.stop == SESSION_RUNNING && !w->is_retiring)
-        accept_start(w);
+    if (w->is_paced[i])
+        net_unpace(fd, (const struct sockaddr *)from);
+    peer_of_sockaddr(&peer, from);
+    accept_place(w, &peer);
 }
 
 /* A connection is worth a wake-up when its first packet is there: that is when the kernel tells us.
@@ -126,61 +93,38 @@ static void accept_tune_listener(int fd)
 /* Accepted sockets inherit it. */
 void accept_on_reload(struct worker *w)
 {
+    const struct proc_env *env = w->role.env;
     const struct conf *conf = w->sessions.conf;
     int i;
 
-    for (i = 0; i < w->nacceptors; i++)
-        if (!w->acceptors[i].is_unix)
-            net_set_keepalive(w->acceptors[i].fd, conf->tcp_keepalives_idle_ms,
+    for (i = 0; i < env->nlisten; i++)
+        if (!env->listen_is_unix[i])
+            net_set_keepalive(env->listen_fd[i], conf->tcp_keepalives_idle_ms,
                 conf->tcp_keepalives_interval_ms, conf->tcp_keepalives_count);
 }
 
 void accept_init(struct worker *w)
 {
     const struct proc_env *env = w->role.env;
+    const struct acceptors_how how = {.fn = on_accepted,
+        .complaint = "could not accept a connection",
+        .per_turn = ACCEPTS_PER_TURN,
+        .events = env->nworkers > 1 ? IO_READ | IO_EXCLUSIVE : IO_READ};
     int i;
 
     place_init(w);
-    timer_init(&w->retry, accept_on_retry);
-    w->nacceptors = env->nlisten;
     for (i = 0; i < env->nlisten; i++) {
-        w->acceptors[i].w = w;
-        w->acceptors[i].fd = env->listen_fd[i];
-        w->acceptors[i].is_unix = env->listen_is_unix[i];
-        w->acceptors[i].is_paced = net_is_paced(env->listen_fd[i]);
+        w->is_paced[i] = net_is_paced(env->listen_fd[i]);
         /* Accepted sockets inherit these: two system calls fewer per client. */
         if (!env->listen_is_unix[i])
             accept_tune_listener(env->listen_fd[i]);
-        io_open(&w->role.loop, &w->acceptors[i].io, env->listen_fd[i], accept_on_ready);
     }
+    acceptors_open(&w->acceptors, &w->role.loop, env->listen_fd, env->nlisten, &how);
     accept_on_reload(w);
-}
-
-void accept_start(struct worker *w)
-{
-    int i;
-
-    if (w->is_accepting)
-        return;
-    w->is_accepting = true;
-    for (i = 0; i < w->nacceptors; i++)
-        io_want(&w->acceptors[i].io, w->role.env->nworkers > 1 ? IO_READ | IO_EXCLUSIVE : IO_READ);
-}
-
-void accept_stop(struct worker *w)
-{
-    int i;
-
-    if (!w->is_accepting)
-        return;
-    w->is_accepting = false;
-    timer_stop(&w->role.loop, &w->retry);
-    for (i = 0; i < w->nacceptors; i++)
-        io_want(&w->acceptors[i].io, 0);
 }
 
 void accept_fini(struct worker *w)
 {
-    accept_stop(w);
+    acceptors_stop(&w->acceptors);
     place_fini(w);
 }

@@ -5,6 +5,7 @@
 
 #include <time.h>
 
+#include "net/accept.h"
 #include "process/common/role_loop.h"
 #include "session/session.h"
 
@@ -12,24 +13,15 @@ struct worker;
 struct place;
 struct gather_load;
 
-/* One listening socket, shared with the other workers. */
-struct acceptor {
-    struct io io;
-    struct worker *w;
-    int fd;
-    bool is_unix;
-    bool is_paced; /* net_is_paced */
-};
+_Static_assert(PROC_MAX_LISTEN <= ACCEPTORS_MAX, "each listening socket has a place");
 
 struct worker {
     struct role_loop role;
     struct sessions sessions;
-    struct acceptor acceptors[PROC_MAX_LISTEN];
-    int nacceptors;
-    struct timer retry;      /* accepting goes on after EMFILE */
-    struct timer leave;      /* the last clients are gone, cancel requests are not */
-    int64_t leave_before_us; /* 0: not leaving */
-    bool is_accepting;
+    struct acceptors acceptors;     /* of the sockets that all workers share */
+    bool is_paced[PROC_MAX_LISTEN]; /* net_is_paced of each */
+    struct timer leave;             /* the last clients are gone, cancel requests are not */
+    int64_t leave_before_us;        /* 0: not leaving */
     bool is_retiring;     /* child_max_connections is reached: leaves with its last client */
     struct place *places; /* what is known of each worker */
     struct gather_load *loads;
@@ -43,8 +35,6 @@ void worker_on_added(struct worker *w);
 void accept_init(struct worker *w);
 /* The settings changed: connections accepted from now on follow them. */
 void accept_on_reload(struct worker *w);
-void accept_start(struct worker *w);
-void accept_stop(struct worker *w);
 void accept_fini(struct worker *w);
 /* A client that another worker accepted. */
 void accept_on_mail(struct worker *w, struct mail *mail);

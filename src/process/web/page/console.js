@@ -298,7 +298,7 @@ const pages = {
   async queries() {
     const [found, settings] = await Promise.all([rows(`statements?limit=${ROWS}&q=${encodeURIComponent(state.filter)}`), rows("settings")]);
     const isOff = settings.rows.some((s) => s.name === "track_statements" && s.value === "off");
-    const ms = (us) => us < 1000 ? `${short(us / 1000)} ms` : us < 1e6 ? `${short(us / 1000)} ms` : `${short(us / 1e6)} s`;
+    const ms = (us) => us < 1e6 ? `${short(us / 1000)} ms` : `${short(us / 1e6)} s`;
     const all = found.rows.reduce((sum, s) => sum + s.total_us, 0);
     const columns = [{ title: word("share"), kind: "number", cell: (s) => all > 0 ? `${(100 * s.total_us / all).toFixed(1)} %` : "" },
       { title: word("calls"), kind: "number", cell: (s) => short(s.calls) }, { title: word("meanTime"), kind: "number", cell: (s) => ms(s.mean_us) },
