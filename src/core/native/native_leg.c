@@ -622,6 +622,7 @@ static void leg_on_lost(void *owner, struct link *link, const struct err *err, b
     sessions_suspect_node(n->ss, leg->node);
     if (leg == &n->leg[n->main]) {
         leg->link = NULL;
+        leg->phase = LEG_NONE; /* nobody looks for its answer behind the session */
         client_lose_link(c);
         CLIENT_LOG(c, LVL_LOG, "session of user \"%s\" ends: %s", client_pool(c)->names, err->msg);
         if (n->commit.decision == NULL && n->step != STEP_GATE &&
