@@ -233,3 +233,16 @@ def test_copy_by_the_extended_protocol(pair, sync_first):
         assert c.value("select count(*) from t") == "3"
         it.equal()
     assert it.nodes[2].value("select string_agg(v::text, ',' order by id) from q") == "7,8"
+
+
+def test_what_was_bound_in_front_of_a_copy(pair):
+    """Its Execute is not taken for that of the COPY behind it; the question to the catalogue has closed the portal."""
+    it = pair()
+    with it.client() as c:
+        c.send(w.parse("insert into q (v) values (7)"), w.bind(), w.message("H"))
+        c.read_until("2")
+        c.send(w.execute(), w.parse("insert into t (id, u) values (3, null)"), w.bind(portal="asks"), w.parse("copy t (id, u) from stdin"),
+               w.bind(), w.execute(), copy_data("1\t\\N\n"), w.message("c"), w.SYNC)
+        assert error_of(c.ready()).sqlstate == "34000"
+        one(c, "insert into q (v) values (8)")
+        assert it.equal() and it.nodes[1].value("select string_agg(v::text, ',') from q") == "8"

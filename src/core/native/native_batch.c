@@ -121,13 +121,13 @@ static bool is_copy(const struct bound *b)
     return b->facts.nstmts > 0 && b->facts.stmts[0].kind == SQL_COPY_FROM;
 }
 
-static void note_copy(struct native *n, const struct batch_msg *m, const struct bound *b)
+/* What is bound to the unnamed portal behind that Bind: a COPY FROM, or `before`. */
+static struct slice copy_behind(
+    const struct batch_msg *m, const struct bound *b, struct slice before)
 {
     if (m->portal.n > 0)
-        return;
-    buf_clear(&n->copy_sql);
-    if (is_copy(b))
-        buf_put(&n->copy_sql, b->sql.p, b->sql.n);
+        return before;
+    return is_copy(b) ? b->sql : slice_of("", 0);
 }
 
 bool native_batch_copies(struct native *n)
@@ -479,6 +479,7 @@ static const char *find_part(struct native *n, struct bound *bounds)
     const char *p = n->in.data;
     const char *end = p + n->scanned;
     const char *at = p;
+    struct slice copy = buf_slice(&n->copy_sql);
     struct batch_msg m;
     unsigned count = 0;
 
@@ -489,14 +490,14 @@ static const char *find_part(struct native *n, struct bound *bounds)
         }
         if (m.type == FE_PARSE || m.type == FE_CLOSE)
             native_prepared_note(n, &m);
-        if (m.type == FE_EXECUTE && m.portal.n == 0 && n->copy_sql.len > 0 && n->failed < 0) {
+        if (m.type == FE_EXECUTE && m.portal.n == 0 && copy.n > 0 && n->failed < 0) {
             cut(n, at);
             return at;
         }
         if (m.type != FE_BIND)
             continue;
         read_bound(n, m.name, &bounds[count]);
-        note_copy(n, &m, &bounds[count]);
+        copy = copy_behind(&m, &bounds[count], copy);
         if (breaks(&bounds[count]) == BREAKS_AROUND && part.nbinds > 0 && part.start > n->in.data) {
             cut(n, part.start);
             return part.start;
@@ -566,6 +567,24 @@ static enum native_verdict choose_commit(
     return NATIVE_GO;
 }
 
+/* The part runs: only now is it bound, for a part is looked through again behind each question. */
+static void note_copy(struct native *n, const struct bound *bounds)
+{
+    const char *p = n->in.data;
+    const char *end = p + n->scanned;
+    struct slice copy = buf_slice(&n->copy_sql);
+    struct batch_msg m;
+
+    while (batch_next(&p, end, &m)) {
+        if (m.type == FE_BIND)
+            copy = copy_behind(&m, bounds++, copy);
+    }
+    if (copy.p == n->copy_sql.data)
+        return;
+    buf_clear(&n->copy_sql);
+    buf_put(&n->copy_sql, copy.p, copy.n);
+}
+
 /* In another part it would pass by what makes it one on all nodes. */
 static bool ends_later(struct native *n, const struct look *look)
 {
@@ -618,6 +637,7 @@ enum native_verdict native_batch_plan(struct native *n)
         if (bounds[i].facts.nstmts > 0)
             native_note(n, &bounds[i].facts.stmts[0]);
     }
+    note_copy(n, bounds);
     put_batch(n, bounds, look.nbinds, again);
     return NATIVE_GO;
 }
