@@ -61,6 +61,7 @@ struct repl_ask {
 struct repl_splice {
     uint32_t offset;
     uint32_t len;
+    uint32_t number; /* of several at one place: as they were found */
     struct slice text;
 };
 

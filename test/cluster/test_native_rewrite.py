@@ -60,6 +60,7 @@ select now(), 1 as one, current_date into temp x
 create temp table x as select now(), localtime(1), current_timestamp as c, statement_timestamp() > '2020-01-01' from plain
 insert into plain (z) select * from now()
 insert into plain (z, a) select n, 1 from now() as n where n <= now()
+insert into plain (z, txt) values (now(), 'today'), ('now'::timestamptz, e'now')
 explain (analyze, costs off, timing off, summary off) insert into t (id) select 1 where false and now() is null
 """
 

@@ -54,7 +54,9 @@ static int by_offset(const void *a, const void *b)
 
     if (x->offset != y->offset)
         return x->offset < y->offset ? -1 : 1;
-    return (x->len > y->len) - (x->len < y->len); /* what is put in front of what is replaced */
+    if (x->len != y->len)
+        return x->len < y->len ? -1 : 1; /* what is put in front of what is replaced */
+    return (x->number > y->number) - (x->number < y->number);
 }
 
 /* PREPARE name (types): how many. */
@@ -128,17 +130,11 @@ static void definition(struct repl_work *w)
         repl_differs(w, slice_of_str("numbers of rows"));
 }
 
-static enum repl_verdict plan_it(struct repl_work *w)
+/* What was found, in its order. */
+static enum repl_verdict put_in_order(struct repl_work *w)
 {
-    const struct sql_span *values;
-    uint32_t nvalues;
     struct repl_plan *p = w->plan;
 
-    if (!repl_defaults(w, &values, &nvalues) || (w->stmt->kind == SQL_COPY_FROM && !repl_copy(w)))
-        return REPL_ASK;
-    repl_times(w);
-    repl_calls(w, values, nvalues);
-    repl_lobjs(w);
     if (w->failed)
         return REPL_FAILED;
     if (p->nsplices == 0)
@@ -151,6 +147,32 @@ static enum repl_verdict plan_it(struct repl_work *w)
     return REPL_REWRITE;
 }
 
+static enum repl_verdict plan_it(struct repl_work *w)
+{
+    const struct sql_span *values;
+    uint32_t nvalues;
+
+    if (!repl_defaults(w, &values, &nvalues) || (w->stmt->kind == SQL_COPY_FROM && !repl_copy(w)))
+        return REPL_ASK;
+    repl_times(w);
+    repl_calls(w, values, nvalues);
+    repl_lobjs(w);
+    return put_in_order(w);
+}
+
+/* The bounds of a partition are reckoned now; all else of a definition stays. */
+static bool plan_bounds(struct repl_work *w)
+{
+    uint32_t at = w->stmt->kind == SQL_DDL ? repl_bound_at(w) : w->to;
+
+    if (at == w->to)
+        return false;
+    w->from = at;
+    repl_times(w);
+    w->plan->verdict = put_in_order(w);
+    return true;
+}
+
 enum repl_verdict repl_rewrite_plan(struct arena *a, struct slice text, const struct sql_stmt *stmt,
     const struct repl_catalog *catalog, bool is_parse, uint32_t nparams, struct repl_plan *plan)
 {
@@ -158,13 +180,15 @@ enum repl_verdict repl_rewrite_plan(struct arena *a, struct slice text, const st
     uint32_t n;
 
     *plan = (struct repl_plan){0};
-    if (!runs_now(stmt))
+    if (!runs_now(stmt) && stmt->kind != SQL_DDL)
         return plan->verdict;
     if (sql_tokens(a, text, &w.tok, &n) == -1) {
         plan->verdict = REPL_FAILED;
         return plan->verdict;
     }
     find_statement(&w, n);
+    if (plan_bounds(&w) || !runs_now(stmt))
+        return plan->verdict;
     if (keeps_query(&w) || stmt->verb == SQL_VERB_ALTER) {
         definition(&w);
         return plan->verdict;

@@ -23,6 +23,7 @@ struct repl_work {
     uint32_t splice_cap;
     uint32_t ask_cap;
     struct buf *scratch;
+    bool *settled; /* by token: a constant whose words are dealt with; NULL: none is */
     bool failed;
 };
 
@@ -52,13 +53,25 @@ void repl_splice(struct repl_work *w, uint32_t offset, uint32_t len, const char 
 void repl_splice_text(struct repl_work *w, uint32_t offset, uint32_t len, struct slice text);
 void repl_differs(struct repl_work *w, struct slice what);
 
-/* rewrite_time.c: times of day in the statement. */
+/* rewrite_time.c: times of day in the statement, from token w->from on; constants that the server
+ * would read by its clock and that are not settled are named. */
 void repl_times(struct repl_work *w);
+/* FOR VALUES of a partition, which are what they are when it is made; w->to: there are none. */
+uint32_t repl_bound_at(const struct repl_work *w);
 /* A constant like 'now' that is a value of a column of `type`; true when it was replaced. */
 bool repl_time_value(struct repl_work *w, uint32_t i, struct slice type);
 /* What a default becomes where it is written into the statement: empty when it may stay where it
  * is. `each`: it is evaluated once for this place. */
 struct slice repl_default(struct repl_work *w, const struct repl_column *column, bool each);
+
+/* rewrite_words.c: constants that move with the clock. */
+/* The constant at token `i` is replaced, or is a text and stays one. */
+void repl_settle(struct repl_work *w, uint32_t i);
+bool repl_is_settled(const struct repl_work *w, uint32_t i);
+/* A quoted constant of any kind that would be such a word where a time is meant. */
+bool repl_constant_moves(struct slice quoted);
+/* As format_type says: what is written into it stays as it is written. */
+bool repl_is_text_type(struct slice type);
 
 /* rewrite_calls.c: calls whose results differ. */
 enum repl_call { REPL_CALL_SAME, REPL_CALL_VALUE, REPL_CALL_SERIAL, REPL_CALL_OTHER };

@@ -149,22 +149,6 @@ static const char *label_of(
     return t->kind == SQL_TIME_NOW && as.n > 20 ? " AS transaction_timestamp" : label;
 }
 
-bool repl_word_moves(struct slice s)
-{
-    static const char *const word[] = {"now", "today", "tomorrow", "yesterday"};
-
-    while (s.n > 0 && s.p[0] == ' ')
-        s = slice_of(s.p + 1, s.n - 1);
-    for (unsigned k = 0; k < sizeof word / sizeof word[0]; k++) {
-        size_t n = strlen(word[k]);
-
-        if (s.n >= n && strncasecmp(s.p, word[k], n) == 0 &&
-            (s.n == n || s.p[n] == ' ' || (s.p[n] >= '0' && s.p[n] <= '9')))
-            return true;
-    }
-    return false;
-}
-
 /* Words that PostgreSQL reads as a time in a constant. */
 static bool is_moving(struct slice s)
 {
@@ -260,14 +244,18 @@ static uint32_t ask_moment(struct repl_work *w, uint32_t i, enum moment m)
 static void replace_moment(struct repl_work *w, uint32_t i, enum moment m)
 {
     repl_splice(w, w->tok[i].offset, w->tok[i].len, "\1%u\2", ask_moment(w, i, m));
+    repl_settle(w, i);
 }
 
 bool repl_time_value(struct repl_work *w, uint32_t i, struct slice type)
 {
     enum moment m = moment_of_type(type);
 
-    if (m == MOMENT_NONE || i >= w->to || w->tok[i].kind != SQL_TOKEN_STRING ||
-        !is_moving(repl_tok(w, i)))
+    if (i >= w->to || w->tok[i].kind != SQL_TOKEN_STRING)
+        return false;
+    if (repl_is_text_type(type))
+        repl_settle(w, i);
+    if (m == MOMENT_NONE || !is_moving(repl_tok(w, i)))
         return false;
     replace_moment(w, i, m);
     return true;
@@ -301,6 +289,7 @@ static void constant(struct repl_work *w, uint32_t i)
         w, slice_of(w->text.p + w->tok[at].offset, w->tok[i].offset - w->tok[at].offset));
     repl_splice(w, w->tok[at].offset, (uint32_t)type.n + w->tok[i].len, "CAST(\1%u\2 AS %.*s)",
         ask_moment(w, i, m), (int)type.n, type.p);
+    repl_settle(w, i);
 }
 
 void repl_times(struct repl_work *w)
@@ -312,6 +301,8 @@ void repl_times(struct repl_work *w)
         struct slice as = slice_of(w->text.p + t->span.offset, t->span.len);
         const char *label = times[t->kind].label;
 
+        if (w->from == w->to || t->span.offset < w->tok[w->from].offset)
+            continue;
         put_time(w, t->kind, as, &out);
         if (label[0] != ' ') {
             const char *named = label_of(w, t, as, label);
@@ -324,9 +315,21 @@ void repl_times(struct repl_work *w)
         repl_splice_text(w, t->span.offset, t->span.len, keep(w, &out));
     }
     for (uint32_t i = w->from; i < w->to; i++) {
-        if (w->tok[i].kind == SQL_TOKEN_STRING)
-            constant(w, i);
+        if (w->tok[i].kind != SQL_TOKEN_STRING || repl_is_settled(w, i))
+            continue;
+        constant(w, i);
+        if (!repl_is_settled(w, i) && repl_constant_moves(repl_tok(w, i)))
+            repl_differs(w, repl_tok(w, i));
     }
+}
+
+uint32_t repl_bound_at(const struct repl_work *w)
+{
+    for (uint32_t i = w->from; i < w->to; i++) {
+        if (repl_is(w, i, "for") && repl_is(w, i + 1, "values"))
+            return i;
+    }
+    return w->to;
 }
 
 /* A default with the times in it replaced, its text being of its own. */
@@ -358,6 +361,23 @@ static int by_place(const void *a, const void *b)
     return (x->span.offset > y->span.offset) - (x->span.offset < y->span.offset);
 }
 
+/* ('now'::text)::timestamp: a word that is read anew for each row. */
+static bool holds_moving_text(
+    struct repl_work *w, const struct repl_column *column, struct slice text)
+{
+    const struct sql_token *tok;
+    uint32_t n;
+
+    if (repl_is_text_type(column->type) || sql_tokens(w->arena, text, &tok, &n) == -1)
+        return false;
+    for (uint32_t i = 0; i < n; i++) {
+        if (tok[i].kind == SQL_TOKEN_STRING &&
+            repl_constant_moves(slice_of(text.p + tok[i].offset, tok[i].len)))
+            return true;
+    }
+    return false;
+}
+
 struct slice repl_default(struct repl_work *w, const struct repl_column *column, bool each)
 {
     struct sql_facts facts;
@@ -380,7 +400,7 @@ struct slice repl_default(struct repl_work *w, const struct repl_column *column,
         buf_printf(&out, "\1%u\2", repl_ask(w, column->def, column->type, false));
         return keep(w, &out);
     }
-    if (worst != REPL_CALL_SAME)
+    if (worst != REPL_CALL_SAME || holds_moving_text(w, column, slice_of_str(text)))
         repl_differs(w, column->def);
     if (worst != REPL_CALL_SAME || facts.stmts[0].ntimes == 0)
         return slice_of("", 0);

@@ -150,7 +150,8 @@ void repl_splice_text(struct repl_work *w, uint32_t offset, uint32_t len, struct
     if (splices == NULL)
         return;
     p->splices = splices;
-    splices[p->nsplices++] = (struct repl_splice){offset, len, text};
+    splices[p->nsplices] = (struct repl_splice){offset, len, p->nsplices, text};
+    p->nsplices++;
 }
 
 void repl_splice(struct repl_work *w, uint32_t offset, uint32_t len, const char *fmt, ...)

@@ -27,7 +27,8 @@ void repl_take_values(struct arena *a, struct slice rows, struct slice *values, 
 /* A type of times, or one that the server finds out. */
 static bool may_be_time(struct slice types, uint32_t i)
 {
-    static const uint16_t oid[] = {0, 1082, 1083, 1114, 1184, 1266};
+    static const uint16_t oid[] = {0, 1082, 1083, 1114, 1184, 1266, /* arrays of them: */ 1115,
+        1182, 1183, 1185, 1270, /* ranges: */ 3908, 3910, 3912, 4533, 4534, 4535};
     struct wire_reader r;
     uint32_t count;
     uint32_t type = 0;

@@ -33,6 +33,10 @@ static const struct repl_column plain_columns[] = {
 };
 static const struct repl_table tables[] = {
     {t_columns, 5, 0, false}, {s_columns, 2, 0, false}, {plain_columns, 3, 0, false}};
+static const struct repl_column old_columns[] = {
+    {S("at"), S("timestamp without time zone"), S("('now'::text)::timestamp"), false, false},
+};
+static const struct repl_table old = {old_columns, 1, 0, false};
 static const struct repl_table none = {NULL, 0, 0, false};
 /* A view of the first three columns of t. */
 static const struct repl_table view = {t_columns, 3, 2, true};
@@ -46,6 +50,8 @@ static const struct repl_table *find(void *ctx, const struct sql_table *table)
         return &tables[1];
     if (slice_eq_str(table->name, "plain"))
         return &tables[2];
+    if (slice_eq_str(table->name, "old"))
+        return &old;
     if (slice_eq_str(table->name, "view"))
         return &view;
     return slice_eq_str(table->name, "unknown") ? NULL : &none;
@@ -137,6 +143,28 @@ static const struct {
     {"INSERT INTO t TABLE plain", "now()"},
     {"INSERT INTO t (id, at, day, u) SELECT * FROM plain", ""},
     {"INSERT INTO plain SELECT * FROM plain", ""},
+    /* Constants that the server takes for times by itself. */
+    {"INSERT INTO plain (w) SELECT 'now'", "'now'"},
+    {"UPDATE plain SET w = coalesce('now', w)", "'now'"},
+    {"DELETE FROM plain WHERE w < 'today'", "'today'"},
+    {"INSERT INTO plain (w) VALUES (E'now')", "E'now'"},
+    {"INSERT INTO plain (w) VALUES ($x$ now $x$)", "$x$ now $x$"},
+    {"INSERT INTO plain (w) VALUES ($$now$$)", "$$now$$"},
+    {"UPDATE plain SET w = lower('[now,)')", "'[now,)'"},
+    {"DELETE FROM plain WHERE w = any ('{10:00 Today,2020-01-01 10:00 am}')",
+        "'{10:00 Today,2020-01-01 10:00 am}'"},
+    {"INSERT INTO plain (w) SELECT 'now'::text::timestamp", "'now'"},
+    {"INSERT INTO old (at) VALUES (DEFAULT)", "('now'::text)::timestamp"},
+    {"INSERT INTO plain (w) VALUES ('now')", ""},
+    {"INSERT INTO plain (w) VALUES (timestamp 'now'), ('today'::date)", ""},
+    {"INSERT INTO t (id, at, day, u, note) VALUES (1, NULL, NULL, NULL, 'today')", ""},
+    {"UPDATE t SET note = 'now'", ""},
+    {"DELETE FROM plain WHERE b = 'now you see me'", ""},
+    {"DELETE FROM plain WHERE b = 'known'", ""},
+    {"DELETE FROM plain WHERE b = '{\"when\": \"now\"}'", ""},
+    {"DELETE FROM plain WHERE b = '' OR b = $$$$ OR b = $a$$a$ OR b = '$'", ""},
+    {"CREATE TABLE p PARTITION OF t FOR VALUES FROM ('now') TO ('2030-01-01')", "'now'"},
+    {"CREATE TABLE p (at timestamptz DEFAULT now(), x text DEFAULT 'now')", ""},
 };
 
 START_TEST(what_may_differ)
@@ -278,6 +306,9 @@ static const struct {
     {"today", " Tomorrow 10:00", 0, {25, 1184}, 2},
     {"yesterday", "x", 0, {1082, 0}, 1},
     {"nowhere", "todays", 0, {0, 0}, 0},
+    {"10:00 today", "{\"x\": \"now\"}", 0, {0, 0}, 1},
+    {"x", "[now,)", 0, {25, 3910}, 2},
+    {"x", "{now}", 0, {25, 1185}, 2},
     {"now", "today", 0, {25, 1043}, 0},
     {"now", "today", 1, {0, 0}, 0},
     {"", "", 0, {0, 0}, 0},
