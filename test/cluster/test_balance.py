@@ -280,7 +280,7 @@ def test_standby_lost_in_mid_run_is_not_noticed(cluster, balanced, start_pool):
     """Reads that its server did not begin to answer are made elsewhere; no session ends."""
     lost = cluster.nodes[cluster.standbys[1]]
     cluster.primary.rows("alter system reset synchronous_standby_names")
-    cluster.primary.rows("select pg_reload_conf()")
+    cluster.primary.reload()
     sessions = [connect(balanced.port, None) for _ in range(10)]
     before = sum(selects(balanced))
     for c in sessions:
@@ -298,4 +298,4 @@ def test_standby_lost_in_mid_run_is_not_noticed(cluster, balanced, start_pool):
         assert w.value("select 2") == "2"
     assert len(show(balanced)) == 3
     cluster.primary.rows("alter system set synchronous_standby_names = '2 (*)'")
-    cluster.primary.rows("select pg_reload_conf()")
+    cluster.primary.reload()

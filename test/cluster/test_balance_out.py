@@ -190,13 +190,13 @@ def test_a_parameter_changes_with_an_error_elsewhere(cluster, make):
     ok(w, "begin")
     assert row(w.simple(PORT)) == str(node.port).encode()
     node.rows("alter system set IntervalStyle = iso_8601")
-    node.rows("select pg_reload_conf()")
+    node.reload()
     try:
         waits.wait_for("it is known", lambda: node.value("show IntervalStyle") == "iso_8601")
         found = run(w, parse("select 1 / (a - 7) from t"), bind(), execute())
     finally:
         node.rows("alter system reset IntervalStyle")
-        node.rows("select pg_reload_conf()")
+        node.reload()
     assert types(found).replace("S", "") == "12EZ" and code(found) == "22012" and status(found) == "E"
     ok(w, "rollback")
     w.bye()

@@ -35,7 +35,7 @@ def cluster(request):
             "select count(*) from pg_class where relname = 'pgbench_accounts_pkey'") == "1", 30)
     for node in it.nodes:
         node.rows("alter system set log_statement = 'all'")
-        node.rows("select pg_reload_conf()")
+        node.reload()
         waits.wait_for("statements are logged", lambda n=node: n.value("show log_statement") == "all")
     yield it
     it.stop()

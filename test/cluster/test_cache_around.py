@@ -148,7 +148,7 @@ def test_a_hidden_commit_is_not_kept(start_pool):
             good(pool)
             warm(pool, w, read)
             primary.rows("alter system set synchronous_standby_names = 'sync'")
-            primary.rows("select pg_reload_conf()")
+            primary.reload()
             waits.wait_for("it is synchronous", lambda: primary.value(
                 "select count(*) from pg_stat_replication where sync_state = 'sync'") == "1")
             stopped = [standby.daemon.pid, *procs.children(standby.daemon.pid)]

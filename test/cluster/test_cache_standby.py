@@ -161,7 +161,7 @@ def test_a_delayed_standby(start_pool):
     try:
         pool = pair.pool(start_pool, pool_mode="transaction")
         pair.standby.rows("alter system set recovery_min_apply_delay = '4s'")
-        pair.standby.rows("select pg_reload_conf()")
+        pair.standby.reload()
         with login(pool) as w:
             one(w, READ)
             good(pool)
@@ -191,7 +191,7 @@ def test_a_commit_that_waits_for_another(start_pool):
             good(pool)
             kept(pool, w)
             pair.primary.rows("alter system set synchronous_standby_names = 'sync'")
-            pair.primary.rows("select pg_reload_conf()")
+            pair.primary.reload()
             waits.wait_for("it is synchronous", lambda: pair.primary.value(
                 "select count(*) from pg_stat_replication where sync_state = 'sync'") == "1")
             stopped = [other.daemon.pid, *procs.children(other.daemon.pid)]
@@ -229,7 +229,7 @@ def test_a_standby_of_the_primary_that_was(start_pool):
             good(pool)
             kept(pool, w)
             other.rows("alter system set primary_conninfo = 'host=127.0.0.1 port=1'")
-            other.rows("select pg_reload_conf()")
+            other.reload()
             waits.wait_for("it hears nobody", lambda: other.value("select count(*) from pg_stat_wal_receiver") == "0")
             pair.primary.rows("update t set v = 'lost' where id = 1")
             pair.primary.rows("insert into t select i, repeat('x', 1000) from generate_series(10, 2000) i")

@@ -236,7 +236,7 @@ def test_a_commit_that_waits_for_a_standby_is_held(start_pool):
         waits.wait_for("the standby streams", lambda: primary.value("select count(*) from pg_stat_replication where "
                                                                     "application_name = 'sync' and state = 'streaming'") == "1")
         primary.rows("alter system set synchronous_standby_names = 'sync'")
-        primary.rows("select pg_reload_conf()")
+        primary.reload()
         waits.wait_for("it is synchronous", lambda: primary.value("select count(*) from pg_stat_replication where "
                                                                   "sync_state = 'sync'") == "1")
         stopped = [standby.daemon.pid, *procs.children(standby.daemon.pid)]

@@ -515,7 +515,7 @@ def test_a_standby_is_killed_in_mid_run(places, cluster):
     """The last test of this file: A is not started again. No session that read there notices."""
     cluster.nodes[cluster.standbys[0]].rows("select pg_wal_replay_resume()")
     cluster.primary.rows("alter system reset synchronous_standby_names")
-    cluster.primary.rows("select pg_reload_conf()")
+    cluster.primary.reload()
     wires = []
     for place in places.values():
         if "A" in place.order:

@@ -81,7 +81,7 @@ ARGS = "%d %h %p '%D' %m %H %r %P %N %S %M %R %%"
 def behind(trio, node: int) -> None:
     """Makes a standby miss the last writes: it must not be the one that is promoted."""
     trio.nodes[node].rows("alter system set primary_conninfo = ''")
-    trio.nodes[node].rows("select pg_reload_conf()")
+    trio.nodes[node].reload()
     waits.wait_for("it does not stream", lambda: trio.nodes[node].value(
         "select count(*) from pg_stat_wal_receiver") == "0")
     trio.primary.rows("create table last_words as select 1 as a")
@@ -109,7 +109,7 @@ def test_auto_promote_takes_the_one_that_has_most(trio, start_pool):
         assert text in pool.log()
     # It has nothing to begin with; give it the word of the old primary back.
     trio.nodes[late].rows(f"alter system set primary_conninfo = '{old_conninfo}'")
-    trio.nodes[late].rows("select pg_reload_conf()")
+    trio.nodes[late].reload()
     waits.wait_for("the other standby follows", lambda: show(pool)[late]["replication_state"] == "streaming", 30)
     assert f"port='{trio.nodes[ahead].port}'" in trio.nodes[late].value("show primary_conninfo")
     assert "application_name" in trio.nodes[late].value("show primary_conninfo")
@@ -444,7 +444,7 @@ class Writer:
 def test_switchover_by_sql(trio, orders):
     pool = orders()
     trio.primary.rows("alter system set synchronous_commit = on")
-    trio.primary.rows("select pg_reload_conf()")
+    trio.primary.reload()
     new, other = trio.standbys[-1], trio.standbys[0]
     writer = Writer(pool)
     waits.wait_for("writes run", lambda: len(writer.acked) > 20)
@@ -603,7 +603,7 @@ def test_switchover_strands_nobody(trio, orders, slots):
     if slots:
         trio.primary.rows("select pg_create_physical_replication_slot('third')")
         trio.nodes[other].rows("alter system set primary_slot_name = 'third'")
-        trio.nodes[other].rows("select pg_reload_conf()")
+        trio.nodes[other].reload()
         waits.wait_for("the slot is used", lambda: trio.primary.value("select active from pg_replication_slots") == "t")
     books = Bookkeeper(trio.primary)
     waits.wait_for("it writes", lambda: books.count > 10)
@@ -639,7 +639,7 @@ def test_a_third_one_is_led_back(trio, orders):
     new, other = trio.standbys[0], trio.standbys[1]
     trio.primary.rows("select pg_create_physical_replication_slot('third')")
     trio.nodes[other].rows("alter system set primary_slot_name = 'third'")
-    trio.nodes[other].rows("select pg_reload_conf()")
+    trio.nodes[other].reload()
     waits.wait_for("the slot is used", lambda: trio.primary.value("select active from pg_replication_slots") == "t")
     behind(trio, new)
     done = pool.pcp.run("promote_node", "-s", str(new), seconds=60)
@@ -714,7 +714,7 @@ def test_two_orders_at_once(trio, orders):
     """Each standby is to become the primary: one of them does, and what was acknowledged is there."""
     pool = orders()
     trio.primary.rows("alter system set synchronous_commit = on")
-    trio.primary.rows("select pg_reload_conf()")
+    trio.primary.reload()
     writer = Writer(pool)
     waits.wait_for("writes run", lambda: len(writer.acked) > 20)
     with ThreadPoolExecutor(2) as two:

@@ -75,7 +75,7 @@ def test_a_refused_write_is_made_again(trio, start_pool):
     for side in sides:
         next(side)
     trio.primary.rows("alter system set default_transaction_read_only to on")
-    trio.primary.rows("select pg_reload_conf()")
+    trio.primary.reload()
     waits.wait_for("it takes no writes", lambda: trio.primary.value("show default_transaction_read_only") == "on")
     trio.promote(new)
     for side in sides:

@@ -131,7 +131,7 @@ def test_a_switchover_waits_for_all(trio, orders):
     write(pool, "notes")
     wait_everywhere(trio, "notes")
     trio.primary.rows("alter system set synchronous_standby_names = 'ANY 1 (*)'")
-    trio.primary.rows("select pg_reload_conf()")
+    trio.primary.reload()
     receiver = int(trio.nodes[1].value("select pid from pg_stat_wal_receiver"))
     os.kill(receiver, signal.SIGSTOP)
     try:

@@ -92,7 +92,7 @@ def test_password_changed_while_links_are_pooled(pg, pgpool):
     text = hba.read_text(encoding="utf-8")
     if "rotated" not in text:
         hba.write_text("host all rotated all scram-sha-256\n" + text, encoding="utf-8")
-        pg.rows("select pg_reload_conf()")
+        pg.reload()
     for _ in range(3):
         with Wire(pgpool.address) as w:
             assert w.login("rotated", "postgres", "one")[-1].type == "Z"

@@ -411,7 +411,7 @@ def test_worker_is_killed_at_each_step(pg, start_pool):
 def test_reconnect_storm(pg, start_pool):
     """2,000 clients that come and go at once do not open or close server connections beyond the limit."""
     pg.rows("alter system set log_connections = on")
-    pg.rows("select pg_reload_conf()")
+    pg.reload()
     waits.wait_for("logins are logged", lambda: pg.value("show log_connections") == "on")
     pool = start_pool(pg.address, default_pool_size=5, **MODE)
     seen = pg.log().count("connection authorized: user=trust_user")
@@ -437,7 +437,7 @@ def test_reconnect_storm(pg, start_pool):
         t.join()
     assert not errors, errors[:3]
     pg.rows("alter system reset log_connections")
-    pg.rows("select pg_reload_conf()")
+    pg.reload()
     assert 1 <= most <= 5
     assert 1 <= pg.log().count("connection authorized: user=trust_user") - seen <= 5
 

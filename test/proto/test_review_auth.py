@@ -180,7 +180,7 @@ def test_trust_of_one_server_is_not_that_of_the_next(lost, standby, pools):
     house.make_user(lost, "hopper", "trust", "hopper_pw")
     (standby.data / "pg_hba.conf").write_text(
         "local all all trust\nhost all postgres all trust\nhost all all all scram-sha-256\n", encoding="utf-8")
-    standby.rows("select pg_reload_conf()")
+    standby.reload()
     pool = pools([lost.address, standby.address], **BALANCED)
     idle = stay(pool, "hopper", "")
     assert idle.value("select session_user") == "hopper"

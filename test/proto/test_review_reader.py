@@ -125,7 +125,7 @@ def test_a_read_in_the_way_of_replay(cluster, start_pool, mode):
     read = "select inet_server_port(), pg_sleep(case when pg_is_in_recovery() then 30 else 0 end) from t where a = 7"
     standby = cluster.nodes[1]
     standby.rows("alter system set max_standby_streaming_delay = 0")
-    standby.rows("select pg_reload_conf()")
+    standby.reload()
     w = login(pool)
     try:
         for messages in (query(read), parse(read) + bind() + execute() + SYNC):
@@ -144,7 +144,7 @@ def test_a_read_in_the_way_of_replay(cluster, start_pool, mode):
         assert w.value("select 2") == "2"
     finally:
         standby.rows("alter system reset max_standby_streaming_delay")
-        standby.rows("select pg_reload_conf()")
+        standby.reload()
         w.bye()
 
 
@@ -275,7 +275,7 @@ def test_lines_about_a_server_connection_obey_the_session(cluster, pool):
     hba = node.data / "pg_hba.conf"
     before = hba.read_text(encoding="utf-8")
     hba.write_text("host all asked all scram-sha-256\n" + before, encoding="utf-8")
-    node.rows("select pg_reload_conf()")
+    node.reload()
 
     def reason(w: Wire) -> str:
         return next(r for r in w.rows("show pool_clients") if b"show pool_clients" in r and (w is other) == (b"postgres" == r[2]))[-1].decode()
@@ -302,7 +302,7 @@ def test_lines_about_a_server_connection_obey_the_session(cluster, pool):
         assert len(reads("log_min_messages = 'debug1'")) == 1
     finally:
         hba.write_text(before, encoding="utf-8")
-        node.rows("select pg_reload_conf()")
+        node.reload()
 
 
 def test_one_setting_lets_password_users_read_on_standbys(cluster, start_pool):
@@ -322,7 +322,7 @@ def test_one_setting_lets_password_users_read_on_standbys(cluster, start_pool):
     try:
         for node, text in before:
             (node.data / "pg_hba.conf").write_text("host all by_password all scram-sha-256\n" + text, encoding="utf-8")
-            node.rows("select pg_reload_conf()")
+            node.reload()
         pool = pool_for(start_pool, cluster, load_balance_mode=True, num_init_children=1, backend_weight0=0,
                         backend_weight1=1, backend_weight2=0, connect_timeout=3000, sr_check_user="postgres")
         wait_settled(pool, 0)
@@ -335,7 +335,7 @@ def test_one_setting_lets_password_users_read_on_standbys(cluster, start_pool):
     finally:
         for node, text in before:
             (node.data / "pg_hba.conf").write_text(text, encoding="utf-8")
-            node.rows("select pg_reload_conf()")
+            node.reload()
 
 
 def idle_reader(cluster) -> bool:

@@ -226,7 +226,7 @@ def test_own_ciphers_and_version(ssl_pg, start_pool):
     """Of the leg to this server; those of clients are others."""
     def limit(word):
         ssl_pg.rows(f"alter system {word}")
-        ssl_pg.rows("select pg_reload_conf()")
+        ssl_pg.reload()
         waits.wait_for("the server's setting", lambda: ssl_pg.value("show ssl_max_protocol_version") == ("TLSv1.2" if "1.2" in word else ""))
 
     limit("set ssl_max_protocol_version = 'TLSv1.2'")

@@ -167,6 +167,15 @@ class Postgres:
         waits.wait_for("they have ended", lambda: self.value(f"select count(*) from pg_stat_activity where {those}") == "0")
         waits.wait_for("the other side has closed, too", lambda: not ends & procs.open_ends(self.port, ports))
 
+    def reload(self) -> None:
+        """Has the settings and pg_hba.conf read again, and waits until all has been told to and new connections begin with them:
+        the first process does it when it is its turn, and it alone can tell a new one when it did."""
+        asked = "select pg_conf_load_time()"
+        before = self.value(asked)
+        self.rows("select pg_reload_conf()")
+        waits.wait_for("the settings are read again", lambda: self.value(asked) != before)
+        self.value(asked)  # who asked may have been told before the others were
+
     def logins(self) -> list[int]:
         """Server processes that still wait for a client's password."""
         assert self.daemon is not None

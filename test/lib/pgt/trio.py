@@ -35,7 +35,7 @@ class Trio:
         """What is committed from now on can be read on the standbys at once."""
         self.primary.rows("alter system set synchronous_standby_names = '2 (*)'")
         self.primary.rows("alter system set synchronous_commit = 'remote_apply'")
-        self.primary.rows("select pg_reload_conf()")
+        self.primary.reload()
 
     def promote(self, new: int) -> None:
         """Somebody fails over to node `new` while the primary lives: nobody follows that any more, or it would be an accident."""

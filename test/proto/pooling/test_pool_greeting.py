@@ -119,13 +119,13 @@ def test_a_reload_heard_before_a_session_keeps_its_link(pg, start_pool):
     before = pg.value("show datestyle")
     try:
         pg.rows("alter system set datestyle = 'SQL, DMY'")
-        pg.rows("select pg_reload_conf()")
+        pg.reload()
         waits.wait_for("it is known", lambda: pg.value("show datestyle") == "SQL, DMY")
         listener.simple("listen x")
         assert listener.value("show datestyle") == listener.status["DateStyle"] == "SQL, DMY"
     finally:
         pg.rows("alter system reset datestyle")
-        pg.rows("select pg_reload_conf()")
+        pg.reload()
         waits.wait_for("it is as it was", lambda: pg.value("show datestyle") == before)
     for w in (other, listener):
         w.bye()

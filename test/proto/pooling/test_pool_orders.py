@@ -196,7 +196,7 @@ def test_storm_of_2000(pg, start_pool):
     connections than the limit, few new ones, and serves who comes next."""
     pg.end_sessions()
     pg.rows("alter system set log_connections = on")
-    pg.rows("select pg_reload_conf()")
+    pg.reload()
     waits.wait_for("logins are logged", lambda: pg.value("show log_connections") == "on")
     pool = start_pool(pg.address, num_init_children=2, pool_mode="transaction", default_pool_size=10, max_clients=5000,
                       query_wait_timeout=60)
@@ -238,7 +238,7 @@ def test_storm_of_2000(pg, start_pool):
     assert table(first, "show pool_queue") == []
     assert most <= 10
     pg.rows("alter system reset log_connections")
-    pg.rows("select pg_reload_conf()")
+    pg.reload()
     assert pg.log().count("connection authorized: user=trust_user") - opened <= 20, "links are not the clients'"
     first.bye()
     direct.bye()

@@ -297,14 +297,14 @@ def test_a_parameter_changes_with_what_is_sent_again(pg, start_pool, mode):
         for name, value, sequence in (("default_transaction_read_only", "on", sequences[0]),
                                       ("IntervalStyle", "iso_8601", sequences[1])):
             pg.rows(f"alter system set {name} = {value}")
-            pg.rows("select pg_reload_conf()")
+            pg.reload()
             waits.wait_for("it is known", lambda: pg.value(f"show {name}") == value)  # noqa: B023
             c.send(sequence)
             answers.append([m.type for m in c.ready()])
     finally:
         for name in ("default_transaction_read_only", "IntervalStyle"):
             pg.rows(f"alter system reset {name}")
-        pg.rows("select pg_reload_conf()")
+        pg.reload()
     assert [t for t in answers[0] if t != "S"] == ["1", "2", "n", "E", "Z"]
     assert [t for t in answers[1] if t != "S"] == (["2", "T", "C", "Z"] if mode == "transaction" else ["E", "Z"])
     # A shared client is told all that nobody has SET when a reload has changed some of it.

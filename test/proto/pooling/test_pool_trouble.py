@@ -37,5 +37,5 @@ def test_trouble(pg, start_pool, mode, what):
                     **what).run(SECONDS))
     finally:
         pg.rows("alter system reset datestyle")
-        pg.rows("select pg_reload_conf()")
+        pg.reload()
         relay.close()

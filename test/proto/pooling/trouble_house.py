@@ -428,7 +428,7 @@ class House:
     def server_reload(self) -> None:
         self.direct(f"alter system set datestyle = '{self.rng.choice(STYLES)}'")
         for s in self.servers:
-            s.rows("select pg_reload_conf()")
+            s.reload()
 
     def direct(self, sql: str) -> None:
         self.servers[0].rows(sql)
