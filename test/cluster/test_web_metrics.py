@@ -7,6 +7,8 @@ import json
 import os
 import re
 import resource
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ import pytest
 from pgt import procs, waits, web
 from pgt.wire import Wire, query, startup
 
+PROMTOOL = shutil.which("promtool")
 GRAFANA = Path(__file__).parents[2] / "doc" / "grafana"
 WATCHED = {"health_check_period": 1, "sr_check_period": 1, "sr_check_user": "postgres", "health_check_user": "postgres"}
 SAMPLE = re.compile(r'^([a-z_:][a-z0-9_:]*)(?:\{((?:[a-z_]+="(?:[^"\\\n]|\\.)*",?)*)\})? (-?[0-9.e+-]+)$')
@@ -266,6 +269,22 @@ def test_dashboard_and_alerts(pool):
                         any(label in have for n in names_in(expr) for have, _ in found[n]), (label, expr)
     for expr in exprs:
         assert expr.count("(") == expr.count(")") and expr.count("{") == expr.count("}")
+
+
+@pytest.mark.skipif(PROMTOOL is None, reason="promtool is not installed (Debian: prometheus)")
+def test_prometheus_takes_all_of_it(pool, tmp_path):
+    """The rules, the questions of the dashboard, and the names of our metrics, by Prometheus' own judge."""
+    def judge(*args, text: str | None = None) -> None:
+        done = subprocess.run([PROMTOOL, "check", *args], input=text, capture_output=True, text=True, check=False, timeout=60)
+        assert done.returncode == 0, done.stdout + done.stderr
+    judge("rules", GRAFANA / "pgpool-alerts.yaml")
+    board = json.loads((GRAFANA / "pgpool.json").read_text(encoding="utf-8"))
+    asked = [t["expr"] for p in board["panels"] for t in p.get("targets", ())] + [a["expr"] for a in board["annotations"]["list"]]
+    filled = [re.sub(r"\$\{?\w+\}?", "x", re.sub(r"\$__\w+", "5m", expr)) for expr in asked]
+    rules = "".join(f"  - record: asked{i}\n    expr: {json.dumps(expr)}\n" for i, expr in enumerate(filled))
+    (tmp_path / "board.yaml").write_text("groups:\n- name: board\n  rules:\n" + rules, encoding="utf-8")
+    judge("rules", tmp_path / "board.yaml")
+    judge("metrics", text=web.ask(pool.web, "/metrics").text)
 
 
 def cpu_s(pid: int) -> float:
