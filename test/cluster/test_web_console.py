@@ -408,6 +408,19 @@ def keep(page, name: str) -> None:
 
 
 @needs_browser
+def test_a_log_of_json_is_readable(pg, start_pool, page, tmp_path):
+    pool = console_pool(start_pool, pg.address, logging_collector=True, log_directory=str(tmp_path / "logs"), log_destination="jsonlog",
+                        log_statement=True)
+    log_in(page, pool)
+    with Wire(pool.address) as w:
+        w.login(user="postgres")
+        w.simple("select 'seen in the log'")
+    page.js("location.hash = '#log'")
+    page.wait("/LOG: .*seen in the log/.test((document.querySelector('#lines') || {}).textContent)")
+    assert "{" not in page.js("document.querySelector('#lines div').textContent"), "each line is told as the other form has it"
+
+
+@needs_browser
 def test_pages(start_pool, page):
     """Every page, in light and dark, wide and on a phone, in both languages, without a complaint."""
     trio = Trio(0)

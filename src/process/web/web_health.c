@@ -177,6 +177,28 @@ static bool is_lagging(const struct judge *j, const struct view_node *n)
     return j->conf->delay_threshold_bytes > 0 && n->delay_bytes > j->conf->delay_threshold_bytes;
 }
 
+static bool has_other_primary(const struct view *v, int id)
+{
+    return v->primary != VIEW_NO_NODE && v->primary != id;
+}
+
+static bool is_former(const struct view *v, int id)
+{
+    return v->node[id].pg_role == VIEW_ROLE_PRIMARY && v->node[id].pg_status == VIEW_PG_UP &&
+           has_other_primary(v, id);
+}
+
+static enum web_trouble_kind why_down(const struct view *v, int id)
+{
+    const struct view_node *n = &v->node[id];
+
+    if (n->is_busy)
+        return WEB_TROUBLE_NODE_BUSY;
+    if (n->pg_status == VIEW_PG_DOWN)
+        return has_other_primary(v, id) ? WEB_TROUBLE_NODE_LEFT : WEB_TROUBLE_NODE_DOWN;
+    return is_former(v, id) ? WEB_TROUBLE_NODE_FORMER : WEB_TROUBLE_NODE_BACK;
+}
+
 static void judge_node(struct judge *j, int id)
 {
     const struct view_node *n = &j->v->node[id];
@@ -185,14 +207,11 @@ static void judge_node(struct judge *j, int id)
     if (n->held_down) {
         snprintf(j->args[1], ARG_BYTES, "%.63s", n->held_by);
         add(j, WEB_TROUBLE_NODE_HELD);
-    } else if (n->status == VIEW_QUARANTINE) {
-        add(j, WEB_TROUBLE_NODE_QUARANTINE);
-    } else if (n->status == VIEW_DOWN || n->pg_status == VIEW_PG_DOWN) {
-        snprintf(j->args[1], ARG_BYTES, "%s",
-            n->is_busy                     ? "it is starting or stopping"
-            : n->pg_status == VIEW_PG_DOWN ? "it does not answer"
-                                           : "it answers, but may not be used yet");
-        add(j, WEB_TROUBLE_NODE_DOWN);
+    } else if (n->status == VIEW_QUARANTINE || n->status == VIEW_DOWN ||
+               n->pg_status == VIEW_PG_DOWN) {
+        if (has_other_primary(j->v, id))
+            set_node(j, 1, j->v->primary);
+        add(j, why_down(j->v, id));
     }
 }
 

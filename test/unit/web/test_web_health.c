@@ -98,6 +98,36 @@ START_TEST(test_no_primary)
 }
 END_TEST
 
+/* The sentence tells what has to be done: a former primary does not return by itself. */
+START_TEST(test_why_down)
+{
+    view->node[0].status = VIEW_DOWN;
+    view->node[0].pg_status = VIEW_PG_DOWN;
+    judge();
+    ck_assert_ptr_nonnull(strstr(
+        has(WEB_TROUBLE_NODE_LEFT)->en, "answers and follows server 1 (db1:5433), the primary"));
+    view->node[0].is_busy = true;
+    judge();
+    (void)has(WEB_TROUBLE_NODE_BUSY);
+    view->node[0].is_busy = false;
+    view->node[0].pg_status = VIEW_PG_UP;
+    view->node[0].pg_role = VIEW_ROLE_PRIMARY;
+    judge();
+    ck_assert_str_eq(has(WEB_TROUBLE_NODE_FORMER)->en,
+        "Server 0 (db0:5432) says that it is the primary, but server 1 (db1:5433) is: it is not "
+        "used. Rebuild it as a standby, then it returns by itself.");
+    view->node[0].pg_role = VIEW_ROLE_STANDBY;
+    judge();
+    (void)has(WEB_TROUBLE_NODE_BACK);
+    view->node[0].status = VIEW_QUARANTINE;
+    judge();
+    (void)has(WEB_TROUBLE_NODE_BACK);
+    view->node[0].pg_role = VIEW_ROLE_PRIMARY;
+    judge();
+    (void)has(WEB_TROUBLE_NODE_FORMER);
+}
+END_TEST
+
 START_TEST(test_no_server)
 {
     view->primary = VIEW_NO_NODE;
@@ -229,6 +259,7 @@ int main(void)
     tcase_add_test(t, test_all_is_well);
     tcase_add_test(t, test_no_primary);
     tcase_add_test(t, test_no_server);
+    tcase_add_test(t, test_why_down);
     tcase_add_test(t, test_roles_nobody_can_ask_for);
     tcase_add_test(t, test_taken_out);
     tcase_add_test(t, test_limits);

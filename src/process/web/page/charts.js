@@ -88,7 +88,8 @@ function picture(nodes) {
     image.append(svg("text", { class: "name", x: boxX + 16, y: y + 24 }, `${n.node_id}  ${clip(n.hostname, narrow ? 20 : 34)}:${n.port}`));
     image.append(svg("text", { x: boxX + 16, y: y + 44 }, [word(n.role), statusWord(n.status), n.replication_sync_state && n.replication_sync_state !== "" ? n.replication_sync_state : ""].filter(Boolean).join(" · ")));
     const lag = isMain ? "" : `${word("lag")} ${lagText(n)} · `;
-    image.append(svg("text", { x: boxX + 16, y: y + 63 }, `${lag}${word("reads")} ${Math.round((n.lb_weight || 0) * 100)} %`));
+    const reads = `${lag}${word("reads")} ${Math.round((n.lb_weight || 0) * 100)} %`;
+    image.append(svg("text", { x: boxX + 16, y: y + 63 }, lives || n.status === "waiting" ? reads : `${word("since")} ${n.last_status_change}`));
   });
   image.append(svg("text", { class: "name", x: label.x, y: label.y, "text-anchor": "middle" }, "pgpool"));
   if (!narrow) {
@@ -107,5 +108,6 @@ function statusWord(status) {
 }
 
 function lagText(n) {
-  return typeof n.replication_delay === "number" ? short(n.replication_delay) + "B" : String(n.replication_delay || "0");
+  const text = String(n.replication_delay || "0");
+  return /^\d+$/.test(text) ? short(Number(text)) + (text === "0" ? "" : "B") : text;
 }

@@ -162,7 +162,7 @@ function nodeRow(nodes) {
   if (mayOrder()) columns.push({ title: "", kind: "actions", cell: (n) => el("div", {},
     n.status === "down" ? button("attach", word("askAttach", n.node_id), { node: n.node_id }, true) : button("detach", word("askDetach", n.node_id), { node: n.node_id }),
     n.role === "standby" && n.status === "up" ? button("promote", word("askPromote", n.node_id), { node: n.node_id }) : null,
-    n.status === "down" ? button("recover", word("askRecover", n.node_id), { node: n.node_id }) : null) });
+    n.status === "down" || n.status === "quarantine" ? button("recover", word("askRecover", n.node_id), { node: n.node_id }) : null) });
   return table(columns, nodes);
 }
 
@@ -235,20 +235,37 @@ function reportTable(report, list) {
   return table(report.columns.map((c) => ({ ...column(c.name, c.name, isNumber(c) ? "number" : c.type === "time" ? "time" : ""), hint: c.description })), list);
 }
 
+// A line of log_destination = jsonlog as the other form has it.
+function readable(line) {
+  if (!line.startsWith("{")) return line;
+  try {
+    const o = JSON.parse(line);
+    const who = [o.user, o.dbname, o.remote_host].filter(Boolean).join(" ");
+    return [`${o.timestamp} [${o.pid}] ${who === "" ? o.backend_type : who} ${o.error_severity}:  ${o.message}`,
+      o.detail ? `DETAIL:  ${o.detail}` : "", o.hint ? `HINT:  ${o.hint}` : "", o.statement ? `STATEMENT:  ${o.statement}` : ""].filter(Boolean).join("\n");
+  } catch {
+    return line; // the first one may be cut
+  }
+}
+
 const pages = {
   async now() {
     const [nodes, history, queue, events] = await Promise.all([rows("nodes"), rows(`history?seconds=${state.seconds}`), rows("queue"), rows("events")]);
     const s = history.samples;
     const last = s[s.length - 1] || [];
     const back = s.slice(-Math.min(s.length, 6));
-    const mean = rates([back[0] || last, last], 6, 4, 1e-3)[0];
+    // The first second has none yet: that is no 0.
+    const isNew = last.length === 0;
+    const count = (i) => isNew ? "–" : short(last[i]);
+    const rate = (i, per, scale) => rates([back[0] || last, last], i, per, scale)[0];
+    const perSecond = (i) => s.length < 2 ? "–" : short(rate(i, undefined, 1) || 0);
     const spans = [[600, "minutes"], [3600, "hour"], [86400, "day"]].map(([seconds, name]) =>
       el("button", { type: "button", class: "plain small" + (state.seconds === seconds ? " chosen" : ""), "aria-pressed": String(state.seconds === seconds),
         onclick: () => { state.seconds = seconds; refresh(); } }, word(name)));
     return [
-      card(null, el("div", { class: "figures" }, figure(short(last[1] || 0), word("clients")), figure(short(last[2] || 0), word("waiting")), figure(short(last[3] || 0), word("links")),
-        figure(short(rates([back[0] || last, last], 4, undefined, 1)[0] || 0), word("perSecond")), figure(short(rates([back[0] || last, last], 5, undefined, 1)[0] || 0), word("txPerSecond")),
-        figure(`${short(mean || 0)} ${word("ms")}`, word("mean")))),
+      card(null, el("div", { class: "figures" }, figure(count(1), word("clients")), figure(count(2), word("waiting")), figure(count(3), word("links")),
+        figure(perSecond(4), word("perSecond")), figure(perSecond(5), word("txPerSecond")),
+        figure(s.length < 2 ? "–" : `${short(rate(6, 4, 1e-3) || 0)} ${word("ms")}`, word("mean")))),
       card(word("servers"), picture(nodes.rows)),
       queue.rows.length > 0 ? card(word("whoWaits"), queueTable(queue.rows)) : null,
       el("div", { class: "bar" }, spans), charts(history),
@@ -336,7 +353,7 @@ const pages = {
   async log() {
     if (!mayOrder()) return [el("h1", {}, word("log")), card(null, el("p", { class: "soft" }, word("logForOperators")))];
     const found = await rows("log");
-    const lines = (found.text || "").split("\n").filter((l) => l !== "" && l.toLowerCase().includes(state.filter.toLowerCase())).slice(-ROWS);
+    const lines = (found.text || "").split("\n").map(readable).filter((l) => l !== "" && l.toLowerCase().includes(state.filter.toLowerCase())).slice(-ROWS);
     const level = (l) => /\b(PANIC|FATAL|ERROR):/.test(l) ? "alarm" : /\bWARNING:/.test(l) ? "warning" : "";
     const box = el("input", { id: "filter", type: "search", placeholder: word("filterLog"), "aria-label": word("filterLog"), value: state.filter,
       oninput: (e) => { state.filter = e.target.value; refresh(); } });
