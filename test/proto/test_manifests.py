@@ -114,3 +114,13 @@ def test_containerfile():
         assert (TOP / path).exists()
     assert re.search(r'^ENTRYPOINT \["', CONTAINERFILE, re.M) and re.search(r'^CMD \["', CONTAINERFILE, re.M)
     assert ENTRYPOINT.rstrip().splitlines()[-1].startswith("exec pgpool ")
+
+
+def test_the_archive_has_every_source():
+    """`make dist` takes what the module.am files name: a header that none names is missed only by who builds from the archive."""
+    named = "".join((TOP / p).read_text(encoding="utf-8") for p in [*TOP.glob("src/**/module.am"), TOP / "Makefile.am"])
+    sources = [p.relative_to(TOP) for end in ("c", "h", "def", "l", "y", "js", "css", "html")
+               for p in (TOP / "src").rglob(f"*.{end}")]
+    assert len(sources) > 500
+    missing = [str(p) for p in sources if not re.search(rf"(?<![\w.-]){re.escape(p.name)}(?![\w.-])", named)]
+    assert not missing
