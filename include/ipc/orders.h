@@ -72,7 +72,8 @@ struct orders_giver {
 /* Size of the region. */
 size_t orders_region_bytes(void);
 /* Sets `flags` for `database` (empty: for all), or takes them away. Returns 0, or -1 and *err
- * (53400) when too many databases have orders. Taking away what is not set is no error. */
+ * (53400) when too many databases have orders. Taking away what is not set is no error. A pause
+ * that is set so holds, also when somebody waits for one with a ticket and goes. */
 int orders_set(struct shm *shm, struct slice database, unsigned flags, struct err *err);
 void orders_clear(struct shm *shm, struct slice database, unsigned flags);
 /* PAUSE of somebody who waits until it is complete, known by a ticket: that of the process in

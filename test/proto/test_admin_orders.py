@@ -112,6 +112,27 @@ def test_pause_is_taken_back(pg, start_pool, how):
     assert login(pool).value("select 1") == "1"
 
 
+@pytest.mark.parametrize("how", ["killed", "cancel"])
+def test_kill_pauses_whoever_waited_for_pause(pg, start_pool, how):
+    """KILL leaves the database paused, also where somebody who waited for a PAUSE of it is sent away or gives up."""
+    pool = start_pool(pg.address, num_init_children=2)
+    admin, first = login(pool), login(pool, database="other_db" if how == "killed" else "postgres")
+    busy = login(pool, database="other_db")
+    busy.simple("begin")
+    first.send(query("pgpool pause other_db"))
+    assert first.is_quiet(0.2)
+    if how == "cancel":
+        cancel(pool.address, first.pid, first.key)  # on its way while KILL is run
+    assert tag_of(admin.simple("pgpool kill other_db")) == "KILL"
+    assert error_of(busy.read_eof())[0] == "57P01"
+    if how == "killed":
+        assert error_of(first.read_eof())[0] == "57P01"
+    else:
+        first.ready()
+    assert [(r["database"], r["paused"]) for r in report(admin, "pool_orders")] == [("other_db", "true")]
+    assert tag_of(admin.simple("pgpool resume other_db")) == "RESUME"
+
+
 @pytest.mark.parametrize("who", ["worker", "control"])
 def test_pause_is_taken_back_from_the_dead(pg, start_pool, who):
     """The process whose client waits for PAUSE is killed: nobody would ever end what nobody was told of."""

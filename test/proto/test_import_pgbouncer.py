@@ -169,6 +169,42 @@ def test_rules_of_its_own(tmp_path):
     assert "host all ann 10.0.0.0/8 md5" in ran.text("pool_hba.conf")
 
 
+def test_rules_of_its_own_open_no_other_database(tmp_path):
+    """"all" in PgBouncer's rules are the databases that it knows; a certificate that it asks for is not forgotten."""
+    ran = Import(tmp_path, '[databases]\napp = host=127.0.0.1\n"odd ""na""me-x" = host=127.0.0.1\n[pgbouncer]\nlisten_addr = *\n'
+                 "unix_socket_dir =\nauth_type = hba\nauth_hba_file = hba.txt\nclient_tls_sslmode = verify-ca\n"
+                 "client_tls_cert_file = c\nclient_tls_key_file = k\n", hba_txt="host all all 0.0.0.0/0 trust\n")
+    assert "clientcert=verify-ca" in ran.about("client_tls_sslmode: not taken over")
+    conf = ran.out / "pgpool.conf"
+    conf.write_text(conf.read_text(encoding="utf-8").replace("ssl = on", "ssl = off"), encoding="utf-8")
+    for database, lets_in in (("app", True), ('odd "na"me-x', True), ("pgpool", True), ("pgbouncer", True),
+                              ("postgres", False), ("appx", False), ("xapp", False), ("template1", False)):
+        said = subprocess.run([proxy.pgpool_bin(), "-f", conf, "--check-auth=ann", "-d", database],
+                              capture_output=True, text=True, check=False).stdout
+        assert ("pool_hba.conf says reject" not in said) == lets_in, (database, said)
+
+
+@pytest.mark.parametrize("rules", ["auth_type = md5\n", "auth_type = hba\nauth_hba_file = hba.txt\n"])
+def test_what_is_left_out_is_not_looked_for_on_another_server(tmp_path, rules):
+    ran = Import(tmp_path, "[databases]\n* = host=127.0.0.1\nfar = host=@hidden\nodd = host 10.0.0.1\n[pgbouncer]\nlisten_addr = *\n"
+                 f"unix_socket_dir =\n{rules}", hba_txt="host all all 0.0.0.0/0 md5\nlocal all all md5\n")
+    for database, lets_in in (("far", False), ("odd", False), ("other", True)):
+        said = subprocess.run([proxy.pgpool_bin(), "-f", ran.out / "pgpool.conf", "--check-auth=ann", "-d", database],
+                              capture_output=True, text=True, check=False).stdout
+        assert ("pool_hba.conf says reject" not in said) == lets_in, (database, said)
+
+
+def test_trust_is_for_users_that_are_known(tmp_path):
+    """PgBouncer's trust lets nobody in whom its users' file does not name, unless it looks users up."""
+    ini = "[databases]\n* = host=127.0.0.1\n[pgbouncer]\nlisten_addr = *\nunix_socket_dir =\nauth_type = trust\nauth_file = u.txt\n"
+    users = '"ann" "x"\n"b""b" ""\n'
+    ran = Import(tmp_path / "file", ini, u_txt=users)
+    assert 'host all "ann","b""b" all trust' in ran.text("pool_hba.conf").splitlines()
+    ran = Import(tmp_path / "query", ini + "auth_user = looker\n", u_txt=users)
+    assert "host all all all trust" in ran.text("pool_hba.conf").splitlines()
+    assert "by any name" in ran.about("auth_type: not taken over")
+
+
 @pytest.mark.parametrize("ini, why", [
     ("[databases]\n", "no database"),
     ("pool_mode = session\n", "no line of pgbouncer.ini"),

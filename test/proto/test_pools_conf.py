@@ -262,6 +262,19 @@ def test_reload(pg, start):
     second.bye()
 
 
+def test_a_file_that_vanishes_is_refused(pg, start_pool):
+    """Between two steps of an editor, say: databases with a host of their own would be those of pgpool.conf."""
+    pool = start_pool(pg.address, num_init_children=1)
+    path = pool.home / "pools.conf"
+    put(pool, path, "[database shop]\nhost = 127.0.0.1\nport = 1\n")
+    path.unlink()
+    status, told = said(pcp(pool, "reload_config"))
+    assert status != 0 and "the file was there" in told, told
+    put(pool, path, "")
+    path.unlink()
+    assert said(pcp(pool, "reload_config"))[0] == 0, "there was nothing in it"
+
+
 PORT = "select current_setting('port')"
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from pgt import certs, postgres, procs, waits
 from pgt.fake import FakeServer
+from pgt.pcp_tool import pcp, said
 from pgt.tls import TlsFakeServer, TlsWire, client_context, server_context
 from pgt.wire import SSL_CODE, Address, Wire, cancel, message, query
 
@@ -189,6 +190,38 @@ def test_bad_certificates(ca, start_pool, mode, what):
             last = w.login("fake", "postgres")[-1]
         assert last.type == "E" and "certificate verify failed" in last.fields["M"]
         assert server.in_clear == 0
+    finally:
+        server.close()
+
+
+@pytest.mark.parametrize("mode", ["verify-ca", "verify-full"])
+def test_a_check_against_no_authority_in_pools_conf(ca, start_pool, mode):
+    """Who asks for a check gets one, or is told that there is nothing to check against; never a connection unchecked."""
+    server = TlsFakeServer(server_context(certs.Authority("anybody").issue("somewhere.example")))
+    try:
+        pool = start_pool(server.address)
+        (pool.home / "pools.conf").write_text(
+            f"[database shop]\nhost = localhost\nport = {server.address.port}\nbackend_ssl_mode = {mode}\n", encoding="utf-8")
+        status, told = said(pcp(pool, "reload_config"))
+        if status == 0:
+            with Wire(pool.address) as w:
+                assert w.login("fake", "shop")[-1].type == "E", "it is not known who this is"
+        assert status != 0 and "against no certificate" in told, told
+    finally:
+        server.close()
+
+
+def test_a_reload_that_asks_for_a_check_by_a_file_that_is_not_there(ca, start_pool, tmp_path):
+    """What was in use before checked nothing: it does not stay in use under a mode that promises a check."""
+    server = TlsFakeServer(server_context(certs.Authority("anybody").issue("somewhere.example")))
+    try:
+        pool = start_pool(server.address, num_init_children=1, backend_ssl_mode0="require")
+        with Wire(pool.address) as w:
+            assert w.login("fake", "one")[-1].type == "Z"
+        pool.reload(backend_ssl_mode0="verify-full", backend_ssl_ca_cert0=tmp_path / "none")
+        waits.wait_for("it is read", lambda: "could not load root certificate file" in pool.log())
+        with Wire(pool.address) as w:
+            assert w.login("fake", "two")[-1].type == "E", "it is not known who this is"
     finally:
         server.close()
 

@@ -268,6 +268,7 @@ int pgpool_import(const char *file, const char *folder)
     buf_free(&imp.hba);
     buf_free(&imp.ident);
     buf_free(&imp.passwd);
+    buf_free(&imp.users);
     buf_free(&imp.said);
     arena_free(&imp.arena);
     return rc == -1 ? PGPOOL_EXIT_FAILED : PGPOOL_EXIT_OK;

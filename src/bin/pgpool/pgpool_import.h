@@ -18,6 +18,8 @@ struct imp_item {
     const char *section;
     const char *key;
     const char *value;
+    bool is_left; /* a database that pgpool cannot reach: nobody is to get into another of its name
+                   */
 };
 
 /* One key=value of a line about a database or a user. */
@@ -47,7 +49,8 @@ struct imp {
     struct buf hba;
     struct buf ident;
     struct buf passwd;
-    struct buf said; /* what is printed */
+    struct buf users; /* of the users' file, as pool_hba.conf has them */
+    struct buf said;  /* what is printed */
     struct imp_server_tls tls;
     const char *socket_dir; /* where PgBouncer looks for a server without host */
     bool client_tls_required;

@@ -29,6 +29,15 @@ static const char *setting(const struct imp *imp, const char *key, const char *i
     return item == NULL ? initial : item->value;
 }
 
+/* As pool_hba.conf has it. */
+static void put_name(struct buf *out, const char *name)
+{
+    buf_put_byte(out, '"');
+    for (; *name != '\0'; name++)
+        buf_printf(out, *name == '"' ? "\"%c" : "%c", *name);
+    buf_put_byte(out, '"');
+}
+
 /* ---- pool_passwd ---- */
 
 static void put_escaped(struct buf *out, const char *s)
@@ -77,7 +86,12 @@ static int take_user(struct imp *imp, const char *line)
     const char *user = take_quoted(imp, &line);
     const char *secret = user == NULL ? NULL : take_quoted(imp, &line);
 
-    if (secret == NULL || *user == '\0' || *secret == '\0')
+    if (secret == NULL || *user == '\0')
+        return -1;
+    if (imp->users.len > 0)
+        buf_put_byte(&imp->users, ',');
+    put_name(&imp->users, user);
+    if (*secret == '\0')
         return -1;
     put_user(imp, user, secret);
     return 0;
@@ -167,12 +181,55 @@ static void take_database_password(struct imp *imp, const struct imp_item *item)
 
 /* ---- pool_hba.conf ---- */
 
-static void put_name(struct buf *out, const char *name)
+static bool is_listed(const struct imp *imp, const struct imp_item *item)
 {
-    buf_put_byte(out, '"');
-    for (; *name != '\0'; name++)
-        buf_printf(out, *name == '"' ? "\"%c" : "%c", *name);
-    buf_put_byte(out, '"');
+    return strcmp(item->section, "databases") == 0 && !imp_is_replaced(item) && !item->is_left &&
+           strcmp(item->key, "pgbouncer") != 0;
+}
+
+/* A database of another server that could not be taken over is none of this one. */
+static void put_left(struct imp *imp)
+{
+    const struct imp_item *item;
+
+    for (item = imp->first; item != NULL; item = item->next) {
+        if (!item->is_left)
+            continue;
+        buf_printf(&imp->hba, "local ");
+        put_name(&imp->hba, item->key);
+        buf_printf(&imp->hba, " all reject\nhost ");
+        put_name(&imp->hba, item->key);
+        buf_printf(&imp->hba, " all all reject\n");
+    }
+}
+
+/* True when users beside those of the users' file are found. */
+static bool has_query(struct imp *imp)
+{
+    const struct imp_item *item;
+    struct imp_pair *pair;
+
+    if (imp_find(imp, "pgbouncer", "auth_user") != NULL)
+        return true;
+    for (item = imp->first; item != NULL; item = item->next) {
+        if (!is_listed(imp, item) || imp_split(imp, item->value, &pair) == -1)
+            continue;
+        for (; pair != NULL; pair = pair->next)
+            if (strcmp(pair->key, "auth_user") == 0)
+                return true;
+    }
+    return false;
+}
+
+/* PgBouncer's trust is for names that it knows, ours would be for any. */
+static void put_users(struct imp *imp)
+{
+    bool is_trust = strcmp(setting(imp, "auth_type", "md5"), "trust") == 0;
+
+    if (is_trust && imp->users.len > 0 && !has_query(imp))
+        buf_put(&imp->hba, imp->users.data, imp->users.len);
+    else
+        buf_printf(&imp->hba, "all");
 }
 
 /* The lines for one database; NULL: all. */
@@ -190,7 +247,9 @@ static void put_rules(struct imp *imp, const char *database, const char *method)
             buf_printf(&imp->hba, "all");
         else
             put_name(&imp->hba, database);
-        buf_printf(&imp->hba, " all %s%s", i == 0 ? "" : "all ", method);
+        buf_put_byte(&imp->hba, ' ');
+        put_users(imp);
+        buf_printf(&imp->hba, " %s%s", i == 0 ? "" : "all ", method);
         if (i == 2 && strncmp(setting(imp, "client_tls_sslmode", ""), "verify", 6) == 0 &&
             strcmp(method, "cert") != 0)
             buf_printf(&imp->hba, " clientcert=verify-ca");
@@ -207,11 +266,43 @@ static void put_all_rules(struct imp *imp, const char *method)
         return;
     }
     for (item = imp->first; item != NULL; item = item->next)
-        if (strcmp(item->section, "databases") == 0 && !imp_is_replaced(item) &&
-            strcmp(item->key, "pgbouncer") != 0)
+        if (is_listed(imp, item))
             put_rules(imp, item->key, method);
     put_rules(imp, "pgbouncer", method);
     put_rules(imp, "pgpool", method);
+}
+
+/* A name within a regular expression between double quotes. */
+static void put_plain(struct buf *out, const char *name)
+{
+    for (; *name != '\0'; name++) {
+        unsigned char c = (unsigned char)*name;
+
+        if (c < 0x80 && !(c >= '0' && c <= '9') && !((c | 0x20) >= 'a' && (c | 0x20) <= 'z') &&
+            c != '_')
+            buf_put_byte(out, '\\');
+        buf_printf(out, c == '"' ? "\"%c" : "%c", c);
+    }
+    buf_put_byte(out, '|');
+}
+
+/* In front of PgBouncer's own rules: "all" there are the databases that it knows. */
+static void put_closed(struct imp *imp)
+{
+    const struct imp_item *item;
+    struct buf names = {0};
+
+    if (imp_find(imp, "databases", "*") != NULL)
+        return;
+    for (item = imp->first; item != NULL; item = item->next)
+        if (is_listed(imp, item))
+            put_plain(&names, item->key);
+    buf_printf(&imp->hba, "# Databases that PgBouncer did not know.\n");
+    buf_printf(&imp->hba, "local \"/^(?!(?:%.*spgbouncer|pgpool)$)\" all reject\n", (int)names.len,
+        names.data);
+    buf_printf(&imp->hba, "host \"/^(?!(?:%.*spgbouncer|pgpool)$)\" all all reject\n\n",
+        (int)names.len, names.data);
+    buf_free(&names);
 }
 
 /* PgBouncer's rules have the grammar of pg_hba.conf: they are taken as they are. */
@@ -239,6 +330,11 @@ static void take_tls(struct imp *imp)
     bool is_on = item != NULL && strcmp(item->value, "disable") != 0 && item->value[0] != '\0';
 
     buf_printf(&imp->conf, "ssl = %s\n", is_on ? "on" : "off");
+    if (!is_on && (imp->tls.mode == NULL || strcmp(imp->tls.mode, "prefer") == 0 ||
+                      strcmp(imp->tls.mode, "allow") == 0))
+        buf_printf(&imp->said,
+            "ssl = off: connections to servers are not encrypted either, which PgBouncer would do "
+            "where it can; backend_ssl_modeN = 'require' does it\n");
     imp->client_tls_required =
         is_on && strcmp(item->value, "allow") != 0 && strcmp(item->value, "prefer") != 0;
     if (item != NULL)
@@ -247,8 +343,11 @@ static void take_tls(struct imp *imp)
     if (item != NULL && imp->client_tls_required &&
         strcmp(setting(imp, "auth_type", "md5"), "hba") == 0)
         imp_left(imp, item, NULL,
-            "the rules of auth_hba_file are copied as they are: write hostssl for host, or clients "
-            "without TLS are let in");
+            "the rules of auth_hba_file are copied as they are: write hostssl for host%s, or "
+            "clients without %s are let in",
+            strncmp(item->value, "verify", 6) == 0 ? " and clientcert=verify-ca behind the method"
+                                                   : "",
+            strncmp(item->value, "verify", 6) == 0 ? "TLS or a certificate" : "TLS");
 }
 
 /* The method of pool_hba.conf, or NULL when there is none. */
@@ -281,6 +380,9 @@ static int take_type(struct imp *imp, struct err *err)
         return -1;
     }
     buf_printf(&imp->conf, "enable_pool_hba = on\n");
+    put_left(imp);
+    if (is_hba)
+        put_closed(imp);
     if (is_hba && copy_rules(imp, "auth_hba_file", "pool_hba.conf", &imp->hba, err) == -1)
         return -1;
     if (!is_hba)
@@ -288,6 +390,9 @@ static int take_type(struct imp *imp, struct err *err)
     if (item != NULL)
         imp_took(imp, item, NULL, "enable_pool_hba = on, pool_hba.conf%s%s", is_hba ? "" : ": ",
             is_hba ? "" : method);
+    if (strcmp(type, "trust") == 0 && item != NULL && has_query(imp))
+        imp_left(imp, item, NULL,
+            "clients come in by any name, also by one that auth_query does not find");
     if (strcmp(type, "any") == 0 && item != NULL)
         imp_left(imp, item, NULL, "clients come in by any name, but that name goes to the server");
     item = imp_find(imp, "pgbouncer", "auth_hba_file");
@@ -307,9 +412,9 @@ int imp_auth(struct imp *imp, struct err *err)
 
     buf_printf(&imp->conf, "\n# Clients.\n");
     take_tls(imp);
-    if (take_type(imp, err) == -1)
-        return -1;
     if (item != NULL && item->value[0] != '\0' && take_users(imp, item, err) == -1)
+        return -1;
+    if (take_type(imp, err) == -1)
         return -1;
     for (item = imp->first; item != NULL; item = item->next)
         if (strcmp(item->section, "databases") == 0 && !imp_is_replaced(item))

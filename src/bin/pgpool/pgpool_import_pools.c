@@ -290,7 +290,7 @@ static bool is_database(const struct imp_item *item)
 
 int imp_databases(struct imp *imp, struct err *err)
 {
-    const struct imp_item *item;
+    struct imp_item *item;
     const struct imp_item *first = imp_find(imp, "databases", "*");
     struct imp_pair *pairs;
     struct place main = {0};
@@ -316,14 +316,19 @@ int imp_databases(struct imp *imp, struct err *err)
     for (item = imp->first; item != NULL; item = item->next) {
         if (strcmp(item->section, "databases") != 0)
             continue;
-        if (!is_database(item))
+        if (!is_database(item)) {
             imp_left(imp, item, NULL,
                 imp_is_replaced(item) ? "a later line says it again"
                                       : "the name is that of the console");
-        else if (imp_split(imp, item->value, &pairs) == -1)
+            continue;
+        }
+        item->is_left = imp_split(imp, item->value, &pairs) == -1;
+        if (item->is_left)
             imp_left(imp, item, NULL, "it is not written as key=value");
         else if (place_is_good(imp, item, place_of(imp, pairs)))
             put_database(imp, item, pairs, main);
+        else
+            item->is_left = true;
     }
     put_users(imp);
     put_others(imp);

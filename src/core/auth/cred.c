@@ -83,6 +83,7 @@ int cred_check_password(const struct cred *c, struct slice user, struct slice pa
         if (cred_make_md5(user, password, text, err) == -1)
             return -1;
         *match = secret_equal(&c->text, slice_of(text, CRED_MD5_BYTES));
+        mem_wipe(text, sizeof text);
         return 0;
     case CRED_SCRAM:
         return scram_verifier_check(&c->verifier, password, match, keys, err);
@@ -94,6 +95,7 @@ int cred_answer_md5(const struct cred *c, struct slice user,
     const uint8_t salt[CRED_MD5_SALT_BYTES], char out[CRED_MD5_BYTES + 1], struct err *err)
 {
     char text[CRED_MD5_BYTES + 1];
+    int rc;
 
     if (c->kind == CRED_MD5) {
         memcpy(text, secret_slice(&c->text).p, CRED_MD5_BYTES);
@@ -105,8 +107,10 @@ int cred_answer_md5(const struct cred *c, struct slice user,
         return -1;
     }
     memcpy(out, "md5", 3);
-    return crypto_md5_hex(slice_of(text + 3, CRYPTO_MD5_HEX_BYTES),
+    rc = crypto_md5_hex(slice_of(text + 3, CRYPTO_MD5_HEX_BYTES),
         slice_of((const char *)salt, CRED_MD5_SALT_BYTES), out + 3, err);
+    mem_wipe(text, sizeof text);
+    return rc;
 }
 
 int cred_check_md5(const struct cred *c, struct slice user, const uint8_t salt[CRED_MD5_SALT_BYTES],

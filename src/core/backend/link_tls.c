@@ -223,15 +223,21 @@ struct tls_env *backend_tls_env(struct backend *be)
 static int begin_handshake(struct backend *be, int node, struct stream *s, struct err *err)
 {
     const struct conf_node *n = node_rules(be->conf, node);
+    int mode = node_mode(be->conf, node);
 
     if (be->tls == NULL || be->tls->node[node] == NULL) {
         err_set_fatal(err, "08001", "no TLS with node %d: its settings are not usable", node);
         err_hint(err, "The log of the start or of the last reload says why.");
         return -1;
     }
+    if (mode >= CONF_SSL_VERIFY_CA && !tls_context_verifies(be->tls->node[node])) {
+        err_set_fatal(
+            err, "08001", "no TLS with node %d: there is nobody to check it against", node);
+        err_hint(err, "Set ssl_ca_cert.");
+        return -1;
+    }
     return stream_start_tls_client(s, be->tls->node[node], node_host(be->conf, node),
-        node_mode(be->conf, node) == CONF_SSL_VERIFY_FULL,
-        n->backend_ssl_negotiation == CONF_SSL_DIRECT, err);
+        mode == CONF_SSL_VERIFY_FULL, n->backend_ssl_negotiation == CONF_SSL_DIRECT, err);
 }
 
 int backend_tls_begin(struct backend *be, int node, struct stream *s, struct err *err)

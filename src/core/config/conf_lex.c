@@ -64,8 +64,8 @@ static int conf_lex_fail(struct err *err, const char *hint, const char *what, st
     return -1;
 }
 
-/* Reads a quoted string that begins at *pp, which is left behind it. Errors here show the name
- * only: the value may be a password. */
+/* Reads a quoted string that begins at *pp, which is left behind it. Errors here and below show the
+ * name only: the value may be a password. */
 static int conf_lex_quoted(
     struct arena *a, const char **pp, const char *eol, struct conf_item *item, struct err *err)
 {
@@ -107,8 +107,8 @@ static int conf_lex_value(
     while (p < eol && conf_lex_is_word(*p))
         p++;
     if (p == start)
-        return conf_lex_fail(err, "Put the value between single quotes.", "unexpected character",
-            slice_of(start, (size_t)(eol - start)));
+        return conf_lex_fail(err, "Put the value between single quotes.",
+            "unexpected character in a value", slice_of_str(item->name));
     /* A number and its unit may stand apart: 5 min. */
     const char *word_end = p;
     const char *unit = conf_lex_skip_blanks(p, eol);
@@ -141,7 +141,7 @@ static int conf_lex_line(
         after = conf_lex_skip_blanks(after + 1, eol);
     else if (after == p && after < eol && *after != '\'' && *after != '#')
         return conf_lex_fail(err, "A line is: name = value, or a comment after #.",
-            "unexpected character", slice_of(after, (size_t)(eol - after)));
+            "unexpected character", slice_of_str(item->name));
     if (conf_lex_value(a, &after, eol, item, err) == -1)
         return -1;
     after = conf_lex_skip_blanks(after, eol);

@@ -12,6 +12,7 @@
 #include "base/list.h"
 #include "base/mem.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -293,6 +294,27 @@ static void pools_keep_targets(struct pools_conf *pc, const struct pools_conf *o
     pc->ntargets = old->ntargets;
 }
 
+/* A check against nobody would let anybody be that server. */
+static void check_tls(struct conf_load *load)
+{
+    const struct conf *c = &load->gen->conf;
+    const struct hash_table *t = &c->pools->sections;
+    const struct pools_section *s;
+    const struct hash_node *n;
+    uint32_t i;
+
+    if (c->ssl_ca_cert[0] != '\0' || c->ssl_ca_cert_dir[0] != '\0')
+        return;
+    for (i = 0; t->count > 0 && i <= t->mask; i++)
+        for (n = t->bucket[i]; n != NULL; n = n->next) {
+            s = LIST_ENTRY(n, struct pools_section, node);
+            if (s->host != NULL && s->ssl_mode >= CONF_SSL_VERIFY_CA)
+                conf_report_add(load->report, CONF_ERROR, c->pools->file, s->ssl_line,
+                    "Set ssl_ca_cert in pgpool.conf.",
+                    "backend_ssl_mode asks for a check against no certificate");
+        }
+}
+
 void pools_conf_load(
     struct conf_load *load, const struct conf *old, const char *file, bool must_exist)
 {
@@ -310,8 +332,14 @@ void pools_conf_load(
         conf_report_err(load->report, CONF_ERROR, load->gen->file, 0, &err);
         return;
     }
-    if (!must_exist && access(path, F_OK) == -1)
+    if (access(path, F_OK) == -1 && errno == ENOENT && !must_exist) {
+        if (old != NULL && old->pools != NULL && old->pools->sections.count > 0)
+            conf_report_add(load->report, CONF_ERROR, path, 0,
+                "Databases with a host of their own would be those of pgpool.conf: leave an empty "
+                "file if that is meant.",
+                "the file was there, and is no longer");
         return;
+    }
     pc->file = arena_strdup(pc->arena, path);
     if (conf_read_whole(path, &text, &n, &err) == -1) {
         conf_report_err(load->report, CONF_ERROR, path, 0, &err);
@@ -321,6 +349,7 @@ void pools_conf_load(
     pc->text_len = n;
     mem_free(text);
     pools_conf_parse(pc, pc->file, slice_of(pc->text, n), load->report);
+    check_tls(load);
 }
 
 bool pools_conf_equal(const struct pools_conf *a, const struct pools_conf *b)

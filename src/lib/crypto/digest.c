@@ -11,6 +11,8 @@
 #include <openssl/hmac.h>
 #include <openssl/rand.h>
 
+#include "base/mem.h"
+
 static int digest_failed(struct err *err, const char *what)
 {
     char text[160];
@@ -75,6 +77,7 @@ int crypto_md5_hex(
         out[2 * i + 1] = hex[sum[i] & 15];
     }
     out[CRYPTO_MD5_HEX_BYTES] = '\0';
+    mem_wipe(sum, sizeof sum);
     return 0;
 }
 

@@ -135,6 +135,19 @@ static struct order_words *take_words(
     return row == NULL ? NULL : &row->words;
 }
 
+/* Who waits for a pause to be complete takes back its own, not what others have ordered since. */
+static void forget_tickets(struct orders_region *region, struct slice database)
+{
+    struct row_walk w = walk_rows(region, database);
+    struct order_row *row;
+
+    if (database.n == 0)
+        atomic_store(&region->all.ticket, 0);
+    else
+        while ((row = next_row(&w)) != NULL)
+            atomic_store(&row->words.ticket, 0);
+}
+
 int orders_set(struct shm *shm, struct slice database, unsigned flags, struct err *err)
 {
     struct orders_region *region = orders_region(shm);
@@ -142,6 +155,8 @@ int orders_set(struct shm *shm, struct slice database, unsigned flags, struct er
 
     if (words == NULL)
         return -1;
+    if ((flags & ORDER_PAUSE) != 0)
+        forget_tickets(region, database);
     atomic_fetch_or(&words->flags, flags);
     atomic_store(&region->any, 1);
     return 0;

@@ -193,8 +193,7 @@ int orders_begin(const struct proc_env *env, struct orders_pending *p,
 
 static bool is_ended(const struct shm *shm, const struct orders_pending *p)
 {
-    return p->flag == ORDER_PAUSE ? !orders_has_ticket(shm, p->database, p->ticket)
-                                  : (orders_own_flags(shm, p->database) & p->flag) == 0;
+    return (orders_own_flags(shm, p->database) & p->flag) == 0;
 }
 
 bool orders_is_complete(const struct shm *shm, struct slice database, unsigned flag)
@@ -224,7 +223,7 @@ enum orders_progress orders_look(
 
 void orders_take_back(const struct proc_env *env, const struct orders_pending *p)
 {
-    if (p->flag != ORDER_PAUSE || is_ended(env->shm, p))
+    if (p->flag != ORDER_PAUSE || !orders_has_ticket(env->shm, p->database, p->ticket))
         return;
     orders_clear(env->shm, p->database, ORDER_PAUSE);
     orders_tell(env);

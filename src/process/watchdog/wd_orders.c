@@ -90,6 +90,8 @@ static void obey(struct wd *w, const struct wd_pauses_step *step)
         orders_clear(w->role.env->shm, database, ORDER_PAUSE);
     else if (orders_set(w->role.env->shm, database, ORDER_PAUSE, &err) == -1)
         log_err(LVL_WARNING, &err);
+    if (step->is_on && database.n == 0) /* not who paused all here some time ago */
+        orders_set_giver(w->role.env->shm, slice_of("", 0), ORDERS_NO_SERVERS);
     orders_tell(w->role.env);
     log_at(LVL_LOG, "watchdog: %s%s%s, as at another pgpool",
         database.n == 0 ? "all databases" : "database \"", step->database,

@@ -156,6 +156,11 @@ START_TEST(a_pause_has_a_ticket)
     ck_assert_int_eq(orders_set_pause(shm, s("a"), second, &err), 0);
     orders_clear(shm, s("a"), ORDER_PAUSE); /* by another */
     ck_assert(!orders_has_ticket(shm, s("a"), second));
+    ck_assert_int_eq(orders_set_pause(shm, s("a"), first, &err), 0);
+    ck_assert_int_eq(orders_set(shm, s("a"), ORDER_PAUSE, &err), 0); /* KILL */
+    ck_assert(!orders_has_ticket(shm, s("a"), first));
+    ck_assert_int_eq(orders_reclaim(shm, 3), 0);
+    ck_assert_uint_eq(orders_own_flags(shm, s("a")), ORDER_PAUSE);
 }
 END_TEST
 
