@@ -16,6 +16,7 @@ CONF = {"backend_clustering_mode": "snapshot_isolation"}
 NODE = {"default_transaction_isolation": "repeatable read"}
 SECONDS = int(os.environ.get("PGT_SNAPSHOT_SECONDS", "60"))
 KEYS = 4
+SLOW = [pytest.mark.slow, pytest.mark.timeout(SECONDS + 180)]
 VECTOR = "select string_agg(n::text, ',' order by id) from counted"
 
 
@@ -301,7 +302,7 @@ class Load:
 
 
 @pytest.mark.parametrize("nodes, commit, seconds", [
-    (2, "plain", 2), (2, "two_phase", 2), *(pytest.param(3, how, SECONDS, marks=pytest.mark.slow) for how in ("plain", "two_phase"))])
+    (2, "plain", 2), (2, "two_phase", 2), *(pytest.param(3, how, SECONDS, marks=SLOW) for how in ("plain", "two_phase"))])
 def test_no_two_nodes_show_different_orders(pair, nodes, commit, seconds):
     it = si(pair, nodes, conf_of_nodes={"max_prepared_transactions": "40"}, replication_commit=commit, num_init_children=2,
             log_min_messages="warning")
@@ -327,7 +328,7 @@ def kills_workers(load):
         seen = len(load.seen)
 
 
-@pytest.mark.parametrize("seconds", [2, pytest.param(SECONDS, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seconds", [2, pytest.param(SECONDS, marks=SLOW)])
 def test_workers_die_in_the_gate(pair, seconds):
     it = si(pair, conf_of_nodes={"max_prepared_transactions": "40"}, replication_commit="two_phase", num_init_children=3, log_min_messages="warning")
     load = Load(it, seconds, os.environ.get("PGT_SEED", "1"), may_break=True)
