@@ -110,6 +110,10 @@ bool repl_word_moves(struct slice s);
 /* The answer to the question: rows, each behind its length (4 bytes), as a DataRow has them. Values
  * that are not NULL are kept in the arena; `values` has to be empty before. */
 void repl_take_values(struct arena *a, struct slice rows, struct slice *values, uint32_t n);
+/* Appends the question which transaction its connection is at; the number in the answer, which each
+ * one adds one to; 0: there is none. */
+void repl_which_sql(struct buf *sql);
+uint64_t repl_which_number(struct slice which);
 /* The first value of a Bind (from its formats on) that is such a text and may be a time, by the
  * types of its Parse (their count in front; may be empty): from 1 on; 0: none is. */
 uint32_t repl_bind_moves(struct slice rest, struct slice types);

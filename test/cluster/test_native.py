@@ -409,3 +409,58 @@ def test_deadlocks_end_equal(pair, seconds):
     """64 clients in conflict: it is decided on the main node, and all nodes end equal."""
     it = pair(3, max_clients=100)
     conflicts(it, 64, seconds)
+
+
+FILLS = """\
+create procedure fills(x int, commits bool, key int default 9) language plpgsql as $$ begin
+  insert into accounts values (x, 1); if commits then commit; end if;
+  perform pg_advisory_xact_lock(key); insert into accounts values (x + 1, 1); end $$"""
+
+
+def waits_for_advisory(it, node=0):
+    waits.wait_for("it waits", lambda: it.nodes[node].rows("select 1 from pg_stat_activity where wait_event = 'advisory'"))
+
+
+@pytest.mark.parametrize("how", ["simple", "extended", "lock_timeout"])
+def test_a_procedure_that_commits_is_cancelled(pair, how):
+    """What has committed nothing is undone on the main node; where it had, the others are not like that any more."""
+    it = pair()
+    lock = w.Wire(it.nodes[0].address)
+    lock.login()
+    one(lock, "select pg_advisory_lock(9)")
+    with it.client() as c:
+        one(c, FILLS)
+        for x, commits in ((100, False), (200, True)):
+            sql = f"call fills({x}, {commits}); " if how != "extended" else f"call fills({x}, {commits})"
+            if how == "lock_timeout":
+                one(c, "set lock_timeout = '100ms'")
+            c.send(*([w.parse(sql), w.bind(), w.execute(), w.SYNC] if how == "extended" else [w.query(sql)]))
+            if how != "lock_timeout":
+                waits_for_advisory(it)
+                w.cancel(it.pool.address, c.pid, c.key)
+                w.cancel(it.pool.address, c.pid, c.key)
+            got = c.ready()
+            assert error_of(got).sqlstate in ("57014", "55P03") and got[-1].body == b"I"
+            if not commits:
+                assert [r[3] for r in it.status()] == ["up", "up"] and it.equal()
+        waits.wait_for("node 1 is down", lambda: it.status()[1][3] == "down")
+        assert it.nodes[0].value("select count(*) from accounts where id >= 100") == "1"
+        one(c, "insert into q (v) values (1)")
+    lock.bye()
+
+
+def test_a_client_leaves_amid_a_procedure(pair):
+    """It goes on, on all nodes."""
+    it = pair()
+    lock = w.Wire(it.nodes[0].address)
+    lock.login()
+    one(lock, "select pg_advisory_lock(9)")
+    c = it.client()
+    one(c, FILLS)
+    c.send(w.query("call fills(300, true)"))
+    waits_for_advisory(it)
+    c.reset()
+    waits.wait_for("the other one does it", lambda: it.nodes[1].value("select count(*) from accounts where id >= 300") == "2")
+    lock.bye()
+    waits.wait_for("it ends", lambda: it.nodes[0].value("select count(*) from accounts where id >= 300") == "2")
+    assert it.equal() and [r[3] for r in it.status()] == ["up", "up"]

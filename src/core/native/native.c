@@ -206,6 +206,7 @@ static bool is_too_late(const struct native *n)
     case STEP_OTHER_ENDS:
     case STEP_UNDO:
     case STEP_READ_ENDS:
+    case STEP_COMMITTED:
     case STEP_UNPREPARE:
     case STEP_COMMIT:
         return true;

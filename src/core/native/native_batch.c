@@ -417,7 +417,9 @@ static bool ask_values(struct native *n, struct bound *bounds, unsigned count)
         nasks += bounds[i].plan.nasks;
     }
     n->plan = (struct repl_plan){.nasks = nasks};
-    if (n->values != NULL || nasks == 0) {
+    if (native_counts_commits(n) && !n->place.wraps)
+        repl_which_sql(&sql);
+    if (n->values != NULL || sql.len == 0) {
         buf_free(&sql);
         return false;
     }

@@ -15,6 +15,7 @@
 #include "config/conf.h"
 #include "ipc/gate.h"
 #include "ipc/proc.h"
+#include "replicate/nature.h"
 #include "wire/batch.h"
 #include "wire/reader.h"
 #include "wire/writer.h"
@@ -320,30 +321,12 @@ static bool snapshot(struct native *n, uint32_t legs, void (*go_on)(struct nativ
 
 /* ---- which statements take one ---- */
 
-/* As PostgreSQL has it, which lets a transaction choose its level and lock before. */
-static bool takes_none(const struct sql_stmt *s)
-{
-    switch (s->kind) {
-    case SQL_SET:
-    case SQL_RESET:
-    case SQL_SHOW:
-    case SQL_LISTEN:
-    case SQL_NOTIFY:
-    case SQL_LOCK:
-    case SQL_FETCH:
-        return true;
-    default:
-        return s->tx.op != SQL_TX_NONE || s->verb == SQL_VERB_UNLISTEN ||
-               s->verb == SQL_VERB_CHECKPOINT;
-    }
-}
-
 static bool text_takes_none(struct native *n, struct slice sql)
 {
     struct sql_facts facts;
 
     native_parse(n, sql, &facts);
-    return facts.status == SQL_OK && (facts.nstmts == 0 || takes_none(&facts.stmts[0]));
+    return facts.status == SQL_OK && (facts.nstmts == 0 || repl_takes_no_snapshot(&facts.stmts[0]));
 }
 
 static bool batch_takes_none(struct native *n)
@@ -375,7 +358,7 @@ static bool exchange_takes_none(struct native *n)
         return n->at > 0 || batch_takes_none(n);
     if (n->facts.nstmts == 0)
         return n->at > 0;
-    return n->at == n->facts.nstmts || takes_none(&n->facts.stmts[n->at]);
+    return n->at == n->facts.nstmts || repl_takes_no_snapshot(&n->facts.stmts[n->at]);
 }
 
 /* In the client's own transaction: before anything of the statement is asked. */

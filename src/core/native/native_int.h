@@ -93,7 +93,8 @@ enum native_step {
     STEP_GATE,           /* it waits to take a snapshot, or to commit (native_gate.c) */
     STEP_SNAPSHOT,       /* takes it */
     STEP_READ_ENDS,      /* what only read is over: COMMIT where it was */
-    STEP_VERIFY          /* the catalogue is asked whether a table is still what was planned for */
+    STEP_VERIFY,         /* the catalogue is asked whether a table is still what was planned for */
+    STEP_COMMITTED       /* the main node, whether what has failed there had committed part of it */
 };
 
 /* A prepared statement, by the client's name. */
@@ -162,6 +163,7 @@ struct native_exchange {
     bool ours;        /* the answer is for us */
     bool compares;    /* the rows of the answer */
     bool is_commit;   /* the statement ends the client's transaction */
+    unsigned nlooks;  /* how often it was asked whether it had committed */
     /* It takes prepared statements away when the main node has done it: DEALLOCATE, DISCARD ALL. */
     const struct sql_stmt *forgets;
 };
@@ -329,6 +331,14 @@ void native_call_put(struct native *n);
 /* Puts a query, or the statement at hand (NULL: the whole text) as it was planned, into n->out. */
 void native_put_query(struct native *n, struct slice sql);
 void native_put_statement(struct native *n, const struct sql_stmt *s);
+/* Appends what the main node is asked before the statement (NULL: a function call): locks, values,
+ * and, where it may commit within, which transaction its connection is at: behind the values. */
+void native_values_sql(struct native *n, const struct sql_stmt *s, struct buf *sql);
+bool native_counts_commits(const struct native *n);
+/* What may commit within has failed on the main node, where the others do not follow (a cancel, a
+ * lock): true: it is asked whether it had, and the exchange fails when that has answered. */
+bool native_asks_committed(struct native *n);
+void native_committed_answered(struct native *n);
 /* Appends lock number `i` that the statement takes first on the main node; false: it is none. */
 bool native_lock_sql(struct native *n, struct slice text, const struct sql_stmt *stmt,
     const struct repl_plan *plan, unsigned i, struct buf *sql);

@@ -611,6 +611,13 @@ static void leg_on_drained(void *owner, struct link *link)
     client_read_on(leg->n->c);
 }
 
+/* What runs on the main node may have committed part of itself. */
+static bool is_committing(const struct native *n)
+{
+    return (n->step == STEP_MAIN || n->step == STEP_COMMITTED) && n->place.commits > 0 &&
+           !n->wrapped;
+}
+
 static void leg_on_lost(void *owner, struct link *link, const struct err *err, bool told)
 {
     struct native_leg *leg = owner;
@@ -626,7 +633,7 @@ static void leg_on_lost(void *owner, struct link *link, const struct err *err, b
         client_lose_link(c);
         CLIENT_LOG(c, LVL_LOG, "session of user \"%s\" ends: %s", client_pool(c)->names, err->msg);
         if (n->commit.decision == NULL && n->step != STEP_GATE &&
-            (n->step == STEP_FIRST_END || n->ex.is_commit))
+            (n->step == STEP_FIRST_END || n->ex.is_commit || is_committing(n)))
             native_detach(n, leg, "it was lost while it committed");
         client_end(c, err);
         return;

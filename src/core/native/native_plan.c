@@ -14,12 +14,16 @@
 #include "base/mem.h"
 #include "config/conf.h"
 #include "replicate/locks.h"
+#include "replicate/nature.h"
 #include "route/route_oracle.h"
 #include "wire/message.h"
 #include "wire/reader.h"
 #include "wire/writer.h"
 
 #include "native_int.h"
+
+/* Who is cancelled oftener is taken for one that had committed. */
+#define LOOKS_MAX 10
 
 /* ---- what the catalogue says of functions and views ---- */
 
@@ -241,30 +245,9 @@ static const char *unsupported(const struct sql_stmt *s)
     return NULL;
 }
 
-/* It leaves something behind that a new connection would not have. */
-static bool leaves_state(const struct sql_stmt *s)
-{
-    switch (s->kind) {
-    case SQL_SET:
-        return s->set.scope != SQL_SET_LOCAL && s->set.scope != SQL_SET_TRANSACTION;
-    case SQL_RESET:
-    case SQL_PREPARE:
-    case SQL_DEALLOCATE:
-    case SQL_LISTEN:
-    case SQL_OTHER:
-    case SQL_CALL:
-    case SQL_DO:
-        return true;
-    case SQL_DECLARE:
-        return (s->flags & SQL_F_WITH_HOLD) != 0;
-    default:
-        return (s->flags & SQL_F_TEMP) != 0;
-    }
-}
-
 void native_note(struct native *n, const struct sql_stmt *s)
 {
-    n->has_state = n->has_state || leaves_state(s);
+    n->has_state = n->has_state || repl_leaves_state(s);
     native_note_schema(n, s);
     if (s->kind == SQL_DEALLOCATE || s->verb == SQL_VERB_DISCARD)
         n->ex.forgets = s;
@@ -278,22 +261,6 @@ static void be_everywhere(struct native_place *place, bool wraps)
 {
     place->wraps = wraps && (place->wraps || !place->everywhere);
     place->everywhere = true;
-}
-
-/* Nothing is lost when one node has done it and another has not: settings, what is the session's.
- */
-static bool changes_nothing(const struct sql_stmt *s)
-{
-    switch (s->kind) {
-    case SQL_SET:
-    case SQL_RESET:
-    case SQL_PREPARE:
-    case SQL_DEALLOCATE:
-        return true;
-    default:
-        return s->tx.op != SQL_TX_NONE || s->verb == SQL_VERB_DISCARD ||
-               (s->flags & SQL_F_TEMP) != 0;
-    }
 }
 
 static enum native_verdict judge_read(struct native *n, struct slice text,
@@ -365,7 +332,7 @@ enum native_verdict native_judge(struct native *n, struct slice text, const stru
     }
     if ((s->flags & SQL_F_READ_ONLY) != 0 && (s->kind != SQL_EXPLAIN || s->inner == SQL_SELECT))
         return judge_read(n, text, facts, i, place);
-    place->writes = place->writes || !changes_nothing(s);
+    place->writes = place->writes || !repl_changes_nothing(s);
     place->commits += (s->kind == SQL_CALL || s->kind == SQL_DO) && n->gate.ops == NULL;
     be_everywhere(place, fits_in_transaction(n, text, s));
     return NATIVE_GO;
@@ -469,6 +436,71 @@ bool native_compares(const struct native *n)
     if (n->ex.is_call)
         return repl_is_lobj_function(message_body(slice_of(n->in.data, n->scanned)));
     return n->ss->conf->replication_compare == CONF_COMPARE_ROWS && !n->place.differs;
+}
+
+/* ---- what a CALL or DO has committed ----
+ *
+ * Each transaction of a connection adds one to the second number of its virtual one. When a CALL
+ * fails for a reason that the others do not have, that tells whether it was one transaction, which
+ * is undone, or several: then the others lack what the main node has committed. */
+
+bool native_counts_commits(const struct native *n)
+{
+    return n->place.commits > 0 && !n->wrapped && native_tx(n) == 'I';
+}
+
+void native_values_sql(struct native *n, const struct sql_stmt *s, struct buf *sql)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        buf_printf(sql, "%s", sql->len > 0 ? ";" : "");
+        if (!native_lock_sql(n, n->planned, s == NULL ? NULL : n->planned_stmt, &n->plan, i, sql))
+            break;
+    }
+    if (sql->len > 0 && sql->data[sql->len - 1] == ';')
+        sql->len--;
+    if (n->plan.nasks > 0) {
+        buf_printf(sql, "%s", sql->len > 0 ? ";" : "");
+        repl_rewrite_asks(&n->plan, 0, sql);
+    }
+    if (native_counts_commits(n))
+        repl_which_sql(sql);
+}
+
+bool native_asks_committed(struct native *n)
+{
+    struct buf sql = {0};
+
+    if (!native_counts_commits(n) || n->values == NULL)
+        return false;
+    n->ex.nlooks++;
+    repl_which_sql(&sql);
+    native_round(n, STEP_COMMITTED, true, -1);
+    native_ask(n, &n->leg[n->main], buf_slice(&sql));
+    buf_free(&sql);
+    return true;
+}
+
+void native_committed_answered(struct native *n)
+{
+    uint64_t before = repl_which_number(n->values[n->plan.nasks]);
+    struct slice which = slice_of("", 0);
+    struct slice body;
+    uint32_t at = 0;
+
+    /* A second cancel of an impatient client meets the question. */
+    if (n->leg[n->main].kind == 'E' && n->ex.nlooks < LOOKS_MAX && native_asks_committed(n))
+        return;
+    if (next_row(n, &at, &body))
+        (void)row_values(body, &which, 1);
+    for (unsigned i = 0; repl_which_number(which) != before + 1 + n->ex.nlooks && i < n->nlegs;
+         i++) {
+        if (i == n->main || !native_is_up(&n->leg[i]))
+            continue;
+        native_detach(
+            n, &n->leg[i], "a CALL or DO failed on the main node that had committed part of it");
+        native_leg_drop(&n->leg[i], true);
+    }
+    native_fail(n);
 }
 
 /* ---- function calls ---- */
@@ -581,13 +613,6 @@ static enum native_verdict plan_executed(struct native *n, const struct sql_stmt
     return NATIVE_GO;
 }
 
-/* CREATE TABLE AS EXECUTE, EXPLAIN ANALYZE EXECUTE. */
-static bool hides_execute(const struct sql_stmt *s)
-{
-    return s->inner == SQL_EXECUTE && s->kind != SQL_EXECUTE &&
-           (s->kind == SQL_DDL || (s->flags & SQL_F_ANALYZE) != 0);
-}
-
 enum native_verdict native_plan(struct native *n)
 {
     const struct sql_stmt *s = n->facts.nstmts == 0 ? NULL : &n->facts.stmts[n->at];
@@ -604,7 +629,7 @@ enum native_verdict native_plan(struct native *n)
     n->planned = n->text;
     n->planned_stmt = s;
     native_prepared_begin(n);
-    if (hides_execute(s)) {
+    if (repl_hides_execute(s)) {
         native_refuse(n, "0A000", "native replication does not support EXECUTE within a statement");
         return NATIVE_REFUSED;
     }

@@ -175,6 +175,19 @@ static void leave(struct native_leg *leg, struct native_rest_all *all)
     leg->phase = LEG_NONE;
 }
 
+/* What may commit within runs on the main node: on the others, too, from now on. */
+static bool runs_on_the_others(struct native *n, bool is_known)
+{
+    if (n->step != STEP_MAIN || n->place.commits == 0 || !is_known ||
+        !native_is_up(&n->leg[n->main]))
+        return false;
+    for (unsigned i = 0; i < n->nlegs; i++) {
+        if (i != n->main && native_is_up(&n->leg[i]))
+            native_send(n, &n->leg[i], "");
+    }
+    return true;
+}
+
 /* The main node commits, and the others have not been asked yet. */
 static void commit_the_others(struct native *n)
 {
@@ -186,23 +199,27 @@ static void commit_the_others(struct native *n)
     }
 }
 
+/* What was asked must not be undone any more, or is done by the others, too. */
+static bool ends_by_itself(struct native *n, bool is_known)
+{
+    if (n->step == STEP_FIRST_END || (n->step == STEP_MAIN && n->ex.is_commit && n->failed < 0))
+        commit_the_others(n);
+    return n->step == STEP_FIRST_END || n->step == STEP_OTHER_ENDS || n->ex.is_commit ||
+           (n->step == STEP_OTHERS && is_known) || runs_on_the_others(n, is_known);
+}
+
 void native_leave_behind(struct native *n)
 {
     bool is_known =
         !n->wrapped && n->leg[n->main].link != NULL && n->leg[n->main].link->tx_status == 'I';
     struct sessions *ss = n->ss;
     struct native_rest_all *all;
-    bool ends;
 
     if (n->commit.decision != NULL) {
         n->commit.ops->leave(n);
         return;
     }
-    if (n->step == STEP_FIRST_END || (n->step == STEP_MAIN && n->ex.is_commit && n->failed < 0))
-        commit_the_others(n);
-    ends = n->step == STEP_FIRST_END || n->step == STEP_OTHER_ENDS || n->ex.is_commit ||
-           (n->step == STEP_OTHERS && is_known);
-    if (!ends)
+    if (!ends_by_itself(n, is_known))
         return;
     all = mem_alloc_zero(sizeof *all);
     all->nleft = 1; /* ours, until all are known */

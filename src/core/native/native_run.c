@@ -233,17 +233,7 @@ static bool ask_values(struct native *n)
 
     if (n->values != NULL || (s == NULL && !n->ex.is_call))
         return false;
-    for (unsigned i = 0; i < 2; i++) {
-        buf_printf(&sql, "%s", sql.len > 0 ? ";" : "");
-        if (!native_lock_sql(n, n->planned, s == NULL ? NULL : n->planned_stmt, &n->plan, i, &sql))
-            break;
-    }
-    if (sql.len > 0 && sql.data[sql.len - 1] == ';')
-        sql.len--;
-    if (n->plan.nasks > 0) {
-        buf_printf(&sql, "%s", sql.len > 0 ? ";" : "");
-        repl_rewrite_asks(&n->plan, 0, &sql);
-    }
+    native_values_sql(n, s, &sql);
     if (sql.len == 0)
         return false;
     n->values = arena_alloc_zero(n->arena, (n->plan.nasks + 1) * sizeof *n->values);
@@ -447,6 +437,8 @@ static bool prepare_on_others(struct native *n, const struct native_leg *first)
 
 static void parse_answered(struct native *n)
 {
+    if (native_asks_committed(n))
+        return;
     if (main_leg(n)->link->tx_status == 'E' && !n->wrapped)
         n->failed = (int)n->main;
     native_fail(n);
@@ -466,7 +458,7 @@ static void main_answered(struct native *n)
     native_prepared_settle(n, changes_done(n, first), first->kind != 'E');
     if (first->kind == 'E' && !n->ex.is_commit &&
         (!native_leaves_some(n) || agree_is_lock_trouble(buf_slice(&first->said)))) {
-        if (!prepare_on_others(n, first))
+        if (!prepare_on_others(n, first) && !native_asks_committed(n))
             fail_of(n, first);
         return;
     }
@@ -638,7 +630,7 @@ static void values_answered(struct native *n)
         fail_of(n, leg);
         return;
     }
-    repl_take_values(n->arena, buf_slice(&n->rows), n->values, n->plan.nasks);
+    repl_take_values(n->arena, buf_slice(&n->rows), n->values, n->plan.nasks + 1);
     if (n->ex.is_batch)
         native_next(n);
     else if (!is_copy(n) || !verify_tables(n))
@@ -794,6 +786,7 @@ void native_answered(struct native *n)
         [STEP_SNAPSHOT] = n->gate.ops == NULL ? nothing : n->gate.ops->taken,
         [STEP_READ_ENDS] = native_finish,
         [STEP_VERIFY] = verify_answered,
+        [STEP_COMMITTED] = native_committed_answered,
     };
 
     step[n->step](n);

@@ -14,6 +14,7 @@
 #include "base/arena.h"
 #include "base/hash.h"
 #include "base/mem.h"
+#include "replicate/nature.h"
 
 #include "native_int.h"
 
@@ -61,18 +62,6 @@ void native_follow_schema(struct native *n)
     }
 }
 
-static bool changes_names(const struct sql_stmt *s)
-{
-    if (s->kind == SQL_SET || s->kind == SQL_RESET || s->kind == SQL_OTHER ||
-        s->tx.op == SQL_TX_ROLLBACK_TO)
-        return true;
-    for (uint32_t i = 0; i < s->nfuncs; i++) {
-        if (slice_eq_str(s->funcs[i].name, "set_config"))
-            return true;
-    }
-    return false;
-}
-
 /* The plan at hand stands on what is known: that is forgotten when the next one begins. */
 static void forget_next(struct native *n)
 {
@@ -93,7 +82,7 @@ static void tell(struct native *n)
 
 void native_note_schema(struct native *n, const struct sql_stmt *s)
 {
-    if (changes_names(s)) {
+    if (repl_changes_names(s)) {
         names_mean_others(n);
         n->told.names = true;
     }

@@ -3,6 +3,8 @@
  * client binds. Runs in: workers. Pure. */
 #include "config.h"
 
+#include <string.h>
+
 #include "base/arena.h"
 #include "replicate/rewrite.h"
 #include "wire/reader.h"
@@ -22,6 +24,25 @@ void repl_take_values(struct arena *a, struct slice rows, struct slice *values, 
                 values[at] = slice_of(arena_strndup(a, value.p, value.n), value.n);
         }
     }
+}
+
+void repl_which_sql(struct buf *sql)
+{
+    buf_printf(sql,
+        "%sSELECT virtualtransaction FROM pg_catalog.pg_locks WHERE pid = "
+        "pg_catalog.pg_backend_pid() AND locktype = 'virtualxid' LIMIT 1",
+        sql->len > 0 ? ";" : "");
+}
+
+uint64_t repl_which_number(struct slice which)
+{
+    const char *slash = which.n == 0 ? NULL : memchr(which.p, '/', which.n);
+    struct slice number = slice_of(slash, slash == NULL ? 0 : (size_t)(which.p + which.n - slash));
+    uint64_t value = 0;
+
+    for (size_t i = 1; i < number.n; i++)
+        value = value * 10 + (uint64_t)(number.p[i] - '0');
+    return value;
 }
 
 /* A type of times, or one that the server finds out. */

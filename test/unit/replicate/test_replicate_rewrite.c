@@ -4,10 +4,12 @@
 #include "config.h"
 
 #include <check.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
+#include "replicate/nature.h"
 #include "replicate/rewrite.h"
 
 #define S(x)                                                                                       \
@@ -172,6 +174,55 @@ START_TEST(what_may_differ)
     plan_for(doubtful[_i].sql, false);
     ck_assert_str_eq(arena_strndup(arena, plan.differs.n > 0 ? plan.differs.p : "", plan.differs.n),
         doubtful[_i].differs);
+}
+END_TEST
+
+/* What it is: s leaves state behind, n changes nothing, w what names mean, t takes no snapshot, x
+ * hides an EXECUTE. */
+static const struct {
+    const char *sql;
+    const char *is;
+} natures[] = {
+    {"SET search_path = a", "snwt"},
+    {"SET LOCAL search_path = a", "nwt"},
+    {"SELECT set_config('search_path', 'a', false)", "w"},
+    {"SELECT 1", ""},
+    {"INSERT INTO plain VALUES (1)", ""},
+    {"CREATE TEMP TABLE x (a int)", "sn"},
+    {"BEGIN", "nt"},
+    {"ROLLBACK TO a", "nwt"},
+    {"PREPARE p AS SELECT 1", "sn"},
+    {"LISTEN a", "st"},
+    {"LOCK plain", "t"},
+    {"CALL p()", "s"},
+    {"DO $$$$", "s"},
+    {"DECLARE c CURSOR WITH HOLD FOR SELECT 1", "s"},
+    {"EXECUTE p", ""},
+    {"EXPLAIN ANALYZE EXECUTE p", "x"},
+    {"EXPLAIN EXECUTE p", ""},
+    {"CREATE TABLE x AS EXECUTE p", "x"},
+};
+
+START_TEST(what_it_is)
+{
+    char is[8] = "";
+    const struct sql_stmt *s;
+
+    ck_assert_int_eq(sql_parse(arena, slice_of_str(natures[_i].sql), &facts), 0);
+    s = &facts.stmts[0];
+    snprintf(is, sizeof is, "%s%s%s%s%s", repl_leaves_state(s) ? "s" : "",
+        repl_changes_nothing(s) ? "n" : "", repl_changes_names(s) ? "w" : "",
+        repl_takes_no_snapshot(s) ? "t" : "", repl_hides_execute(s) ? "x" : "");
+    ck_assert_msg(strcmp(is, natures[_i].is) == 0, "%s: %s", natures[_i].sql, is);
+}
+END_TEST
+
+START_TEST(numbers_of_transactions)
+{
+    ck_assert_uint_eq(repl_which_number(slice_of_str("3/1234")), 1234);
+    ck_assert_uint_eq(repl_which_number(slice_of_str("12/0")), 0);
+    ck_assert_uint_eq(repl_which_number(slice_of_str("12")), 0);
+    ck_assert_uint_eq(repl_which_number(slice_of(NULL, 0)), 0);
 }
 END_TEST
 
@@ -380,6 +431,8 @@ int main(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_loop_test(tc, statements, 0, sizeof rows / sizeof rows[0]);
     tcase_add_loop_test(tc, what_may_differ, 0, sizeof doubtful / sizeof doubtful[0]);
+    tcase_add_loop_test(tc, what_it_is, 0, sizeof natures / sizeof natures[0]);
+    tcase_add_test(tc, numbers_of_transactions);
     tcase_add_test(tc, tables_with_sequences_are_named);
     tcase_add_test(tc, the_catalogue_is_asked);
     tcase_add_test(tc, parse_gets_parameters);

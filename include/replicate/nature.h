@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * nature.h: what native replication has to know of a statement's kind. Pure. Runs in: workers. */
+#ifndef PGP_REPLICATE_NATURE_H
+#define PGP_REPLICATE_NATURE_H
+
+#include <stdbool.h>
+
+#include "parser/parser.h"
+
+/* It leaves something behind that a new connection would not have. */
+bool repl_leaves_state(const struct sql_stmt *s);
+/* Nothing is lost when one node has done it and another has not: settings, what is the session's.
+ */
+bool repl_changes_nothing(const struct sql_stmt *s);
+/* Names may mean something else behind it: search_path. */
+bool repl_changes_names(const struct sql_stmt *s);
+/* It takes no snapshot of its transaction. */
+bool repl_takes_no_snapshot(const struct sql_stmt *s);
+/* CREATE TABLE AS EXECUTE, EXPLAIN ANALYZE EXECUTE. */
+bool repl_hides_execute(const struct sql_stmt *s);
+
+#endif
