@@ -201,12 +201,13 @@ def test_t15_cancel_reaches_the_right_link(fake, start_pool):
         w.send(query(f"hold {i}"))
         clients.append(w)
     waits.wait_for("all run", lambda: len(answers) == 6)
+    due = set()
     for i in (3, 0, 5, 1, 4, 2):
-        before = len(server.cancels)
-        cancel(pool.address, clients[i].pid, clients[i].key)
-        waits.wait_for("it arrives", lambda: len(server.cancels) > before)
         conn = answers[f"hold {i}"]
-        assert server.cancels[before:] == [(conn.pid, bytes([conn.number] * 4))]
+        due.add((conn.pid, bytes([conn.number] * 4)))
+        cancel(pool.address, clients[i].pid, clients[i].key)
+        waits.wait_for("it arrives", lambda: len(set(server.cancels)) >= len(due))  # it is told again when nothing comes of it
+        assert set(server.cancels) == due
         assert [m.sqlstate for m in clients[i].ready() if m.type == "E"] == ["57014"]
     for w in clients:
         w.bye()
@@ -222,7 +223,7 @@ def test_cancel_in_front_of_its_query_is_told_again(fake, start_pool, messages, 
         if kind not in ("Q", "E"):
             return False
         seen.append(kind)
-        waits.wait_for("the second one", lambda: len(conn.server.cancels) == 2, 15)
+        waits.wait_for("the second one", lambda: len(conn.server.cancels) >= 2, 15)
         return True
 
     def script(conn):
@@ -249,5 +250,6 @@ def test_cancel_in_front_of_its_query_is_told_again(fake, start_pool, messages, 
         waits.wait_for("it runs", lambda: seen)
         cancel(pool.address, w.pid, w.key)
         assert [m.sqlstate for m in w.ready() if m.type == "E"] == ["57014"]
+        told = len(server.cancels)
         assert w.simple("select 1")[-1].type == "Z" and w.is_quiet(0.3)
-        assert len(server.cancels) == 2
+        assert len(server.cancels) == told

@@ -16,23 +16,26 @@ def login(pool, **params) -> Wire:
 
 
 def test_queue_then_served(pg, start_pool):
-    """Five clients, two server connections: the others wait and are served in order of arrival."""
+    """Five clients, two server connections (and one of who looks): the others wait and are served in order of arrival.
+    With one worker: between two, who has waited not much longer does not go first."""
     pg.rows("drop role if exists queue_user; create role queue_user login")
-    pool = start_pool(pg.address, max_backend_connections=2, query_wait_timeout=30)
+    pool = start_pool(pg.address, max_backend_connections=3, query_wait_timeout=30, num_init_children=1)
+    looker = login(pool)
     held = [login(pool, user="queue_user"), login(pool, user="queue_user")]
     waiting = []
     for _ in range(3):
         w = Wire(pool.address, seconds=20)
         w.send_startup("queue_user", "postgres")
-        assert w.is_quiet(0.2)
         waiting.append(w)
+        waits.wait_for("it is in the queue", lambda: [r[3] for r in looker.rows("show pool_queue")] == [b"%d" % len(waiting)])
+        assert w.is_quiet(0.1)
     assert len(pg.sessions("usename = 'queue_user'")) == 2
     for i, w in enumerate(waiting):
         (held + waiting)[i].bye()
         assert w.authenticate("queue_user", "")[-1].type == "Z"
         assert w.value("select 1") == "1"
         assert all(later.is_quiet(0.1) for later in waiting[i + 2:])
-    for w in waiting:
+    for w in (*waiting, looker):
         w.bye()
 
 

@@ -499,7 +499,7 @@ def test_cancel_goes_the_same_way(ca, start_pool, mode):
             cancel(pool.address, w.pid, w.key)
             waits.wait_for("the cancel is there", lambda: server.cancels)
             if mode == "require":
-                assert server.cancels_in_tls == [True]
+                assert set(server.cancels_in_tls) == {True}
             release.set()
             w.ready()
     finally:
