@@ -241,7 +241,8 @@ static void act_on_servers(const struct deed *deed)
             world_promote(what->target);
         break;
     case FAILOVER_DO_FENCE:
-        world->server[what->node].fenced = world->server[what->node].fence_set = deed->succeeds;
+        if (deed->succeeds) /* else it is as it was: one that is there is not taken away */
+            world->server[what->node].fenced = world->server[what->node].fence_set = true;
         break;
     case FAILOVER_DO_UNFENCE:
     case FAILOVER_DO_UNFENCE_BESIDE:
