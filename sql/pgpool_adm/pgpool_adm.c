@@ -6,17 +6,25 @@
 #include <time.h>
 
 #include "access/htup_details.h"
+#include "catalog/pg_foreign_server.h"
 #include "catalog/pg_type.h"
 #include "commands/defrem.h"
 #include "fmgr.h"
 #include "foreign/foreign.h"
 #include "funcapi.h"
 #include "miscadmin.h"
+#include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"
 
 #include "adm_link.h"
+
+#if PG_VERSION_NUM >= 160000
+#define CHECK_SERVER(...) object_aclcheck(ForeignServerRelationId, __VA_ARGS__)
+#else
+#define CHECK_SERVER(...) pg_foreign_server_aclcheck(__VA_ARGS__)
+#endif
 
 PG_MODULE_MAGIC;
 
@@ -51,9 +59,20 @@ static const char *option(List *options, const char *name)
     return NULL;
 }
 
-static void target_of_server(const char *name, struct adm_target *out)
+/* A mapping for all roles is for those alone who may use the server. */
+static ForeignServer *find_server(const char *name)
 {
     ForeignServer *server = GetForeignServerByName(name, false);
+    AclResult allowed = CHECK_SERVER(server->serverid, GetUserId(), ACL_USAGE);
+
+    if (allowed != ACLCHECK_OK)
+        aclcheck_error(allowed, OBJECT_FOREIGN_SERVER, server->servername);
+    return server;
+}
+
+static void target_of_server(const char *name, struct adm_target *out)
+{
+    ForeignServer *server = find_server(name);
     UserMapping *mapping = GetUserMapping(GetUserId(), server->serverid);
     const char *port = option(server->options, "port");
 

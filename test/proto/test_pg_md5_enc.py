@@ -150,6 +150,18 @@ def test_known_texts(box):
     assert (box / "pool_passwd").read_text() == "postgres:md53175bce1d3201d16594cebf9d7eb3f9d\n"
 
 
+def test_all_at_once_lose_nobody(box):
+    names = [f"u{i}" for i in range(24)]
+    (box / "pool_passwd").write_text("".join(f"old{i}:{'x' * 40}\n" for i in range(2000)))
+    (box / "pool_passwd").chmod(0o600)
+    begun = [subprocess.Popen([OURS["pg_md5"], "-m", "-f", "pgpool.conf", "-u", name, "secret"], cwd=box,
+                              stdin=subprocess.DEVNULL, env={"PATH": "/usr/bin:/bin", "HOME": str(box)})
+             for name in names]
+    assert [p.wait(60) for p in begun] == [0] * len(names)
+    there = [line.split(":")[0] for line in (box / "pool_passwd").read_text().splitlines()]
+    assert sorted(there) == sorted(names + [f"old{i}" for i in range(2000)])
+
+
 def test_setting_names_the_file(box):
     (box / "pgpool.conf").write_text("pool_passwd = 'users'\n")
     assert run(OURS["pg_md5"], ["-m", "-f", "pgpool.conf", "-u", "bob", "x"], box).returncode == 0

@@ -61,6 +61,18 @@ CREATE ROLE adm_nobody;
 SET ROLE adm_nobody;
 SELECT pcp_node_count('pool');
 RESET ROLE;
+-- Who may call them needs the right to use the server, too, where all have a mapping.
+GRANT EXECUTE ON FUNCTION pcp_node_count(text) TO adm_nobody;
+CREATE USER MAPPING FOR PUBLIC SERVER pool OPTIONS (user :'user', password :'password');
+SET ROLE adm_nobody;
+SELECT pcp_node_count('pool');
+RESET ROLE;
+GRANT USAGE ON FOREIGN SERVER pool TO adm_nobody;
+SET ROLE adm_nobody;
+SELECT pcp_node_count('pool');
+RESET ROLE;
+REVOKE USAGE ON FOREIGN SERVER pool FROM adm_nobody;
+REVOKE EXECUTE ON FUNCTION pcp_node_count(text) FROM adm_nobody;
 DROP ROLE adm_nobody;
 DROP SERVER pool CASCADE;
 DROP FOREIGN DATA WRAPPER pgpool_fdw;

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -103,7 +104,7 @@ static int write_all(int fd, const char *p, size_t n)
     return 0;
 }
 
-/* Writes `text` to a new file and puts it in the place of `path`. `st` is NULL for a new file. */
+/* Writes `text` to a new file and puts it in the place of `path`, which *st is about. */
 static int replace_file(
     const char *path, const struct buf *text, const struct stat *st, struct err *err)
 {
@@ -120,9 +121,8 @@ static int replace_file(
         return -1;
     }
     if (write_all(fd, text->data, text->len) == 0 && fsync(fd) == 0 &&
-        (st == NULL || ((fchown(fd, st->st_uid, st->st_gid) == 0 || errno == EPERM) &&
-                           fchmod(fd, st->st_mode & 07777) == 0)) &&
-        rename(tmp.data, path) == 0)
+        (fchown(fd, st->st_uid, st->st_gid) == 0 || errno == EPERM) &&
+        fchmod(fd, st->st_mode & 07777) == 0 && rename(tmp.data, path) == 0)
         rc = 0;
     if (rc == -1) {
         err_set_errno(err, errno, "could not write file \"%s\"", path);
@@ -133,35 +133,66 @@ static int replace_file(
     return rc;
 }
 
-int passwd_update(const char *path, struct slice user, struct slice value, struct err *err)
+/* Opens the file, made if there is none, and waits until nobody else changes it. What was locked
+ * may have been replaced in the meantime: then the new one is. Returns the descriptor that holds
+ * the lock, or -1. */
+static int lock_file(const char *path, struct err *err)
+{
+    struct stat locked;
+    struct stat there;
+    int fd;
+
+    for (;;) {
+        fd = open(path, O_RDONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0600);
+        if (fd == -1)
+            break;
+        while (flock(fd, LOCK_EX) == -1)
+            if (errno != EINTR)
+                return fd; /* a file system without locks */
+        if (fstat(fd, &locked) == 0 && stat(path, &there) == 0 && locked.st_dev == there.st_dev &&
+            locked.st_ino == there.st_ino)
+            return fd;
+        close(fd);
+    }
+    err_set_errno(err, errno, "could not open file \"%s\"", path);
+    return -1;
+}
+
+static int change_file(const char *path, struct slice user, struct slice value, struct err *err)
 {
     struct secret old = {0};
     struct buf text = {0};
-    struct err read_err = {0};
-    char real[PATH_MAX];
     struct stat st;
-    bool exists = true;
+    int rc;
+
+    if (passwd_read_file(path, PASSWD_FILE_MAX, &old, &st, err) == -1)
+        return -1;
+    replace_line(secret_slice(&old), user, value, &text);
+    rc = replace_file(path, &text, &st, err);
+    secret_free(&old);
+    mem_wipe(text.data, text.len);
+    buf_free(&text);
+    return rc;
+}
+
+int passwd_update(const char *path, struct slice user, struct slice value, struct err *err)
+{
+    char real[PATH_MAX];
+    int lock;
     int rc;
 
     if (memchr(value.p, '\n', value.n) != NULL || user.n == 0 || memchr(user.p, '\n', user.n)) {
         err_set(err, "22023", "a user name or password with a line break cannot be stored");
         return -1;
     }
+    lock = lock_file(path, err);
+    if (lock == -1)
+        return -1;
     /* Through a link, as volumes of containers have them: the file is replaced, not the link. */
     if (realpath(path, real) != NULL)
         path = real;
-    if (passwd_read_file(path, PASSWD_FILE_MAX, &old, &st, &read_err) == -1) {
-        exists = strcmp(read_err.sqlstate, "58P01") != 0;
-        if (exists) {
-            *err = read_err;
-            return -1;
-        }
-    }
-    replace_line(secret_slice(&old), user, value, &text);
-    rc = replace_file(path, &text, exists ? &st : NULL, err);
-    secret_free(&old);
-    mem_wipe(text.data, text.len);
-    buf_free(&text);
+    rc = change_file(path, user, value, err);
+    close(lock);
     return rc;
 }
 
