@@ -200,7 +200,8 @@ void decide_on_delay(struct decide *d, int node, int64_t delay_us, int64_t now_u
 void decide_on_suspect(struct decide *d, int node);
 /* An operator takes a server out, until decide_attach. `who` and `why` are kept. */
 void decide_detach(struct decide *d, int node, const char *who, const char *why, int64_t now_us);
-/* An operator gives a server back; also ends a quarantine and what held it down. */
+/* An operator gives a server back; also ends a quarantine and what held it down. One that says that
+ * it is another primary than the present one counts as silent until its next answer. */
 void decide_attach(struct decide *d, int node, const char *who, int64_t now_us);
 /* An operator says that a server is the primary: it is taken for one from now on, unless it says
  * itself that it is a standby. */

@@ -79,8 +79,6 @@ struct failover {
     bool told_waiting; /* the log knows why nobody is promoted yet */
     bool failed;       /* the switchover is being taken back */
     int64_t retry_us;  /* not before */
-    int64_t unsure_us; /* loss: since when view.sw.target may have heard that it is to be the
-                          primary, and nobody knows; 0: that is known */
     int64_t ask_us;    /* last FAILOVER_DO_ASK */
     uint64_t cut_lsn;  /* what the new primary must have received */
     char reason[FAILOVER_TEXT_BYTES];
@@ -103,7 +101,8 @@ bool failover_adopt(struct failover *f, struct decide *d, int64_t now_us);
 bool failover_adopt_beside(struct failover *f, struct decide *d);
 /* All of pgpool is new, and finds what is left of a switchover: `kept` has its sets of nodes, and
  * pending_us, node and target when one may be about to be promoted. It is then gone on with, else
- * taken back. */
+ * taken back. With unsure_us in place of pending_us it was a failover: `target` is waited for, and
+ * told again, but nobody else is promoted by what is no more known here. */
 void failover_resume(
     struct failover *f, struct decide *d, const struct view_switch *kept, int64_t now_us);
 /* The command that the former monitor had started has ended; nobody knows how. */

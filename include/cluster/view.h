@@ -124,6 +124,8 @@ struct view_switch {
     int32_t moved_to;
     int64_t pending_us; /* switchover: when pg_promote() was sent and may have been heard; 0: never
                            or it was refused */
+    int64_t unsure_us;  /* loss: since when target may have heard that it is to be the primary, and
+                           nobody knows; 0: that is known */
     uint64_t nended;    /* switchovers that ended, one way or the other */
     int32_t ended_node; /* of the last one: who was to become primary */
     bool ended_well;    /* it did */

@@ -71,6 +71,15 @@ void decide_vouch(struct decide *d, int node)
     name(d, node);
 }
 
+/* What a server said last may not be true any more: it may have been rebuilt as a standby since.
+ * One that takes the place of the primary by its word has to say it now. */
+static void ask_anew(struct decide *d, int node)
+{
+    d->node[node].is_silent = true;
+    d->node[node].oks = 0;
+    d->view.node[node].pg_status = VIEW_PG_DOWN;
+}
+
 void decide_attach(struct decide *d, int node, const char *who, int64_t now_us)
 {
     struct decide_node *n = &d->node[node];
@@ -84,10 +93,9 @@ void decide_attach(struct decide *d, int node, const char *who, int64_t now_us)
     memset(v->held_why, 0, sizeof v->held_why);
     n->fails = 0;
     n->returned_us = 0;
-    /* What a server said before it fell silent may not be true any more. */
+    if (n->have_facts && n->facts.is_primary && node != d->view.primary)
+        ask_anew(d, node);
     n->is_vouched = n->is_silent;
-    if (!n->is_silent)
-        decide_vouch(d, node);
     decide_set_status(d, node, VIEW_WAITING, now_us);
     e = decide_note(
         d, DECIDE_EV_ATTACH, node, d->view.primary, now_us, "node %d is attached by %s", node, who);

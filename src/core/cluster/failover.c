@@ -182,7 +182,7 @@ void failover_confirm(struct failover *f, struct decide *d, const struct decide_
     sw->outage_us = 0;
     f->failed = false;
     f->retry_us = 0;
-    f->unsure_us = 0;
+    sw->unsure_us = 0;
     snprintf(f->reason, sizeof f->reason, "%.*s", (int)sizeof f->reason - 1, e->text);
     failover_enter(f, d, VIEW_PHASE_CONFIRM, e->at_us);
 }
@@ -259,7 +259,7 @@ void failover_end(struct failover *f, struct decide *d, bool well, const char *w
     sw->pid = 0;
     sw->is_fenced = false;
     sw->pending_us = 0;
-    f->unsure_us = 0;
+    sw->unsure_us = 0;
     failover_enter(f, d, VIEW_PHASE_NONE, now_us);
     sw->node = VIEW_NO_NODE;
     sw->target = VIEW_NO_NODE;
@@ -284,7 +284,7 @@ static void try_again(
         "failover of node %d did not succeed yet: trying again", sw->node);
     snprintf(e->detail, sizeof e->detail, "%s", why);
     sw->barred = VIEW_NO_NODE;
-    f->unsure_us = 0;
+    sw->unsure_us = 0;
     f->retry_us = now_us + (wait_us < MAX_RETRY_US ? wait_us : MAX_RETRY_US);
     failover_enter(f, d, VIEW_PHASE_CONFIRM, now_us);
     decide_settle(d, now_us);
@@ -470,7 +470,7 @@ static bool is_to_hear_again(const struct failover *f, const struct decide *d, i
 {
     const struct view_switch *sw = &d->view.sw;
 
-    return f->unsure_us != 0 && now_us - sw->phase_us > RETRY_US &&
+    return sw->unsure_us != 0 && d->rules.auto_promote && now_us - sw->phase_us > RETRY_US &&
            failover_may_begin(f, sw->node) && is_ready(d, sw->target, sw->node, sw->phase_us);
 }
 
@@ -478,7 +478,7 @@ static bool is_to_hear_again(const struct failover *f, const struct decide *d, i
 static struct failover_do search(struct failover *f, struct decide *d, int64_t now_us)
 {
     struct view_switch *sw = &d->view.sw;
-    int64_t age_us = now_us - (f->unsure_us != 0 ? f->unsure_us : sw->phase_us);
+    int64_t age_us = now_us - (sw->unsure_us != 0 ? sw->unsure_us : sw->phase_us);
 
     if (!sw->is_asked_for && d->rules.search_limit_us > 0 && age_us > d->rules.search_limit_us) {
         failover_end(
@@ -579,10 +579,10 @@ static void on_promoted(
     f->busy = false;
     if (!o->ok && !o->is_unsure)
         sw->pending_us = 0;
-    if (o->is_unsure && !sw->is_asked_for && f->unsure_us == 0)
-        f->unsure_us = now_us;
+    if (o->is_unsure && !sw->is_asked_for && sw->unsure_us == 0)
+        sw->unsure_us = now_us;
     /* It may be the primary soon, and nobody else must be. */
-    if (o->ok || f->unsure_us != 0 ||
+    if (o->ok || sw->unsure_us != 0 ||
         (d->view.primary != VIEW_NO_NODE && d->view.primary != sw->node)) {
         failover_enter(f, d, VIEW_PHASE_SEARCH, now_us);
         return;
@@ -640,7 +640,7 @@ bool failover_adopt(struct failover *f, struct decide *d, int64_t now_us)
         return f->busy;
     case VIEW_PHASE_PROMOTE:
         if (!sw->is_asked_for) {
-            f->unsure_us = now_us;
+            sw->unsure_us = now_us;
             failover_enter(f, d, VIEW_PHASE_SEARCH, now_us);
         }
         return false;
@@ -655,6 +655,30 @@ bool failover_adopt(struct failover *f, struct decide *d, int64_t now_us)
     return false;
 }
 
+/* An order to promote may have been heard. Till that is known the lost primary takes no writes. Who
+ * is told in place of the one that does not show itself is for those who know the timelines, and a
+ * new pgpool does not: then this failover is over. */
+static void resume_loss(
+    struct failover *f, struct decide *d, const struct view_switch *kept, int64_t now_us)
+{
+    struct view_switch *sw = &d->view.sw;
+
+    if (now_us - kept->unsure_us >= FAILOVER_PROMOTED_US || now_us < kept->unsure_us ||
+        d->rules.has_command)
+        return;
+    sw->node = sw->barred = kept->node;
+    sw->target = kept->target;
+    sw->unsure_us = kept->unsure_us;
+    sw->since_us = now_us;
+    sw->tries = PROMOTE_TRIES;
+    snprintf(f->reason, sizeof f->reason, "node %d was lost", sw->node);
+    failover_enter(f, d, VIEW_PHASE_SEARCH, now_us);
+    decide_note(d, DECIDE_EV_FAILOVER, sw->node, VIEW_NO_NODE, now_us,
+        "failover of node %d was cut short by the end of pgpool: node %d may have heard that it is "
+        "to be the primary",
+        sw->node, sw->target);
+}
+
 void failover_resume(
     struct failover *f, struct decide *d, const struct view_switch *kept, int64_t now_us)
 {
@@ -666,6 +690,10 @@ void failover_resume(
     memcpy(sw->moved, kept->moved, sizeof sw->moved);
     memcpy(sw->slotted, kept->slotted, sizeof sw->slotted);
     sw->moved_to = kept->moved_to;
+    if (kept->unsure_us != 0) {
+        resume_loss(f, d, kept, now_us);
+        return;
+    }
     if (kept->pending_us == 0 || now_us - kept->pending_us >= FAILOVER_PROMOTED_US ||
         now_us < kept->pending_us || d->rules.has_command) {
         /* A former primary keeps its fence until it is restarted: that is nothing to be told. */

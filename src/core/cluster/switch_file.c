@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: PostgreSQL
- * switch_file.c: what a switchover has done to servers, kept over the end of all of pgpool.
+ * switch_file.c: what a switchover has done to servers, and whom a failover may have told to be the
+ * primary, kept over the end of all of pgpool.
  * Runs in: monitor. A line has a word and, between tabs, what belongs to it. */
 #include "config.h"
 
@@ -58,6 +59,7 @@ void switch_file_format(
     const struct decide_rules *rules, const struct view_switch *sw, struct buf *out)
 {
     struct view_switch copy = *sw;
+    bool is_ordered = !sw->is_asked_for && sw->phase == VIEW_PHASE_PROMOTE;
     size_t start = out->len;
     size_t i;
     int node;
@@ -66,12 +68,14 @@ void switch_file_format(
         for (node = 0; node < rules->nnodes; node++)
             if (view_has_node(set_of(&copy, i), node))
                 put_node(out, sets[i].word, rules, node);
-    if (out->len == start)
+    if (out->len != start)
+        put_node(out, "moved_to", rules, sw->moved_to);
+    if (sw->unsure_us != 0 || is_ordered)
+        buf_printf(out, "lost\t%" PRId64 "\t\n", is_ordered ? sw->phase_us : sw->unsure_us);
+    else if (out->len != start && sw->pending_us != 0)
+        buf_printf(out, "pending\t%" PRId64 "\t%s\n", sw->pending_us, sw->who);
+    else
         return;
-    put_node(out, "moved_to", rules, sw->moved_to);
-    if (sw->pending_us == 0)
-        return;
-    buf_printf(out, "pending\t%" PRId64 "\t%s\n", sw->pending_us, sw->who);
     put_node(out, "old", rules, sw->node);
     put_node(out, "new", rules, sw->target);
 }
@@ -114,6 +118,10 @@ static int take_line(char *line, const struct decide_rules *rules, struct view_s
         word[n++] = strsep(&line, "\t");
     if (n < MAX_WORDS)
         return 0;
+    if (strcmp(word[0], "lost") == 0) {
+        sw->unsure_us = strtoll(word[1], NULL, 10);
+        return 0;
+    }
     if (strcmp(word[0], "pending") != 0)
         return take_node(word, rules, sw);
     sw->pending_us = strtoll(word[1], NULL, 10);
@@ -138,7 +146,7 @@ int switch_file_parse(struct slice text, const struct decide_rules *rules, struc
     while (rest != NULL)
         nunknown += take_line(strsep(&rest, "\n"), rules, sw);
     if (sw->node == VIEW_NO_NODE || sw->target == VIEW_NO_NODE)
-        sw->pending_us = 0;
+        sw->pending_us = sw->unsure_us = 0;
     buf_free(&copy);
     return nunknown;
 }

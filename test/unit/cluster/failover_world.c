@@ -433,14 +433,17 @@ void world_monitor_kill(void)
     mem_free(before);
 }
 
-/* An order that is under way is lost, is done, or, a promotion of a switchover, is done later. */
+/* An order that is under way is lost, is done, or, a promotion, is done later. */
 static void forget_deed(void)
 {
     struct deed *deed = &world->deed;
 
     if (deed->is_running && reaches(&deed->what)) {
-        if (deed->what.type == FAILOVER_DO_PROMOTE && world->d.view.sw.is_asked_for &&
-            world->late_us == 0 && world_roll(2) == 0) {
+        if (deed->what.type == FAILOVER_DO_PROMOTE && world->unsaid_us == 0) {
+            world->unsaid = deed->what.target;
+            world->unsaid_us = world->now_us;
+        }
+        if (deed->what.type == FAILOVER_DO_PROMOTE && world->late_us == 0 && world_roll(2) == 0) {
             world->late = deed->what;
             world->late_us = world->now_us + (int64_t)(1 + world_roll(40)) * TICK_US;
         } else if (world_roll(2) == 0) {
@@ -457,7 +460,6 @@ void world_restart(void)
 
     switch_file_format(&world->rules, &world->d.view.sw, &text);
     forget_deed();
-    world->unsaid_us = 0; /* nor is that remembered: a failover is not in the files */
     world_monitor_start();
     if (text.len > 0) {
         ck_assert_int_eq(switch_file_parse(slice_of(text.data, text.len), &world->rules, kept), 0);

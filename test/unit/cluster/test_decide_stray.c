@@ -140,7 +140,10 @@ static const struct {
     {"Pp1 Xs1 Ss1 S- S- S-  Xp2", 'X', 'q'},
     {"Pp1 Xs1 Ss1 Sa1  Xp2 Pp1", 'X', 'q'},
     /* An operator says so. */
-    {"Pp1 Xs1 Ss1  Xp2 Pp1 Ss1 XA", 'X', 'q'},
+    {"Pp1 Xs1 Ss1  Xp2 Pp1 Ss1 XA", 'P', 'u'}, /* it is asked again first */
+    {"Pp1 Xs1 Ss1  Xp2 Pp1 Ss1 XA Xp2", 'X', 'q'},
+    {"Pp1 Xs1 Ss1  Xp2 Pp1 Ss1 XA Xs1 Pp1", 'P', 'u'}, /* it was rebuilt before */
+    {"Pp1 Xs1 Ss1  Xp2 Pp1 Ss1 X- XA Xs1 Pp1", 'P', 'u'},
     {"Pp1 Xs1 Ss1  Xp2 Pp1 Ss1 XN", 'X', 'q'},
     {"Pp1 Xs1 Ss1  Xp2 XN", 'X', 'q'},
     {"Pp1 Xs1 Ss1  Xp2 Pp1 Ss1 PD", 'X', 'd'},

@@ -83,7 +83,7 @@ START_TEST(test_promotion_whose_answer_is_lost)
         world_run(5);
         ck_assert_int_eq(world->nsteps[FAILOVER_DO_PROMOTE], 1);
         ck_assert_int_eq(world->d.view.primary, chosen);
-        ck_assert_int_eq(world->f.unsure_us, 0); /* not of the next switchover */
+        ck_assert_int_eq(world->d.view.sw.unsure_us, 0); /* not of the next switchover */
         return;
     }
     world_run(20);
@@ -110,7 +110,46 @@ START_TEST(test_promotion_that_was_not_heard)
     world_run(6);
     ck_assert_int_eq(world->nsteps[FAILOVER_DO_PROMOTE], 2);
     ck_assert_int_eq(world->d.view.primary, chosen);
-    ck_assert_int_eq(world->f.unsure_us, 0);
+    ck_assert_int_eq(world->d.view.sw.unsure_us, 0);
+}
+END_TEST
+
+/* All of pgpool is started anew while nobody knows what became of the order, and the old primary is
+ * back before who was told: it does not write beside it. That one shows itself, has not heard and
+ * is told again, or has gone for good. */
+START_TEST(test_pgpool_ends_behind_an_order)
+{
+    int old = _i % NODES;
+    int chosen;
+
+    world_init(old);
+    world->rules.auto_promote = true;
+    world_monitor_start();
+    world_run(3);
+    world->server[old].alive = false;
+    while (world->nsteps[FAILOVER_DO_PROMOTE] == 0)
+        world_tick();
+    chosen = world->deed.what.target;
+    world->deed.succeeds = _i < NODES;
+    world->deed.goes_unsaid = world->deed.vanishes = true;
+    world_run(2);
+    world_restart();
+    world->server[old].alive = true;
+    world_run(10);
+    ck_assert_int_eq(world->d.view.primary, VIEW_NO_NODE);
+    ck_assert(!view_can_write(&world->d.view));
+    if (_i < 2 * NODES) {
+        world->server[chosen].alive = true;
+        world_run(5);
+        ck_assert_int_eq(world->nsteps[FAILOVER_DO_PROMOTE], _i < NODES ? 1 : 2);
+        ck_assert_int_eq(world->d.view.primary, chosen);
+        ck_assert(!view_is_usable(&world->d.view, old));
+        return;
+    }
+    world_run(20);
+    ck_assert_int_eq(world->nsteps[FAILOVER_DO_PROMOTE], 1);
+    ck_assert_int_eq(world->d.view.primary, old);
+    ck_assert(view_can_write(&world->d.view));
 }
 END_TEST
 
@@ -146,6 +185,7 @@ static Suite *make_suite(void)
     tcase_add_loop_test(t, test_fed_by_a_standby, 0, NODES);
     tcase_add_loop_test(t, test_promotion_whose_answer_is_lost, 0, 2 * NODES);
     tcase_add_loop_test(t, test_promotion_that_was_not_heard, 0, NODES);
+    tcase_add_loop_test(t, test_pgpool_ends_behind_an_order, 0, 3 * NODES);
     tcase_add_loop_test(t, test_a_control_file_that_is_behind, 0, 2 * NODES);
     suite_add_tcase(s, t);
     return s;

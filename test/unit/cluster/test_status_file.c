@@ -141,6 +141,7 @@ START_TEST(a_switchover_is_remembered)
     ck_assert_int_eq(back->target, 0);
     ck_assert_int_eq(back->pending_us, 77);
     ck_assert_str_eq(back->who, "PCP user op");
+    ck_assert_int_eq(back->unsure_us, 0);
     rules->node[0].exists = false;
     ck_assert_int_eq(switch_file_parse(slice_of(text.data, text.len), rules, back), 2);
     ck_assert_int_eq(back->pending_us, 0);
@@ -148,6 +149,42 @@ START_TEST(a_switchover_is_remembered)
     ck_assert_int_eq(
         switch_file_parse(slice_of_str("x\n\nfenced\npending\t1\n\t\t\t\n"), rules, back), 1);
     ck_assert_uint_eq(back->fenced[0], 0);
+    buf_free(&text);
+    mem_free(sw);
+    mem_free(rules);
+}
+END_TEST
+
+/* From before the order is sent until it is known what became of it. */
+START_TEST(an_order_of_a_failover_is_remembered)
+{
+    struct decide_rules *rules = make_rules();
+    struct view_switch *sw = mem_alloc_zero(2 * sizeof *sw);
+    struct view_switch *back = sw + 1;
+    struct buf text = {0};
+
+    sw->node = 0;
+    sw->target = 2;
+    sw->phase = VIEW_PHASE_PROMOTE;
+    sw->phase_us = 78;
+    switch_file_format(rules, sw, &text);
+    swap_ends(rules);
+    ck_assert_int_eq(switch_file_parse(slice_of(text.data, text.len), rules, back), 0);
+    ck_assert_int_eq(back->unsure_us, 78);
+    ck_assert_int_eq(back->pending_us, 0);
+    ck_assert_int_eq(back->node, 2);
+    ck_assert_int_eq(back->target, 0);
+    buf_clear(&text);
+    sw->phase = VIEW_PHASE_SEARCH;
+    switch_file_format(rules, sw, &text);
+    ck_assert_uint_eq(text.len, 0); /* it was answered */
+    sw->unsure_us = 79;
+    switch_file_format(rules, sw, &text);
+    ck_assert_int_eq(switch_file_parse(slice_of(text.data, text.len), rules, back), 0);
+    ck_assert_int_eq(back->unsure_us, 79);
+    rules->node[0].exists = false;
+    ck_assert_int_eq(switch_file_parse(slice_of(text.data, text.len), rules, back), 1);
+    ck_assert_int_eq(back->unsure_us, 0);
     buf_free(&text);
     mem_free(sw);
     mem_free(rules);
@@ -164,6 +201,7 @@ int main(void)
     tcase_add_test(t, words_are_those_of_pgpool);
     tcase_add_test(t, holds_come_back);
     tcase_add_test(t, a_switchover_is_remembered);
+    tcase_add_test(t, an_order_of_a_failover_is_remembered);
     tcase_add_test(t, nonsense_holds_nothing);
     suite_add_tcase(s, t);
     sr = srunner_create(s);
