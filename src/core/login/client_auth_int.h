@@ -71,6 +71,8 @@ enum hba_answer login_auth_role(struct login_auth *sa, struct slice user, struct
 void login_roles_clear(struct login_auth *sa);
 void login_auth_put_role(
     struct login_auth *sa, struct slice user, struct slice role, bool is_member);
+/* True when the last word about `user`, not too old, was that this role may not log in. */
+bool login_auth_was_barred(struct login_auth *sa, struct slice user);
 
 /* ---- client_auth_way.c ---- */
 

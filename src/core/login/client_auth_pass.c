@@ -95,12 +95,30 @@ static struct slice auth_role(const struct client_auth *a)
     return a->server_user != NULL ? slice_of_str(a->server_user) : pool_user(a->who.req->pool);
 }
 
+/* It may not log in. What is not there cannot be out of date, either. */
+static void auth_bar_role(struct client_auth *a)
+{
+    struct slice role = auth_role(a);
+    struct err err = {0};
+
+    if (login_auth_role(a->sa, role, slice_of_str(AUTH_ROLE_IS_VALID)) == HBA_YES)
+        err_set_fatal(&err, "28000", "role \"%.*s\" does not exist", (int)role.n, role.p);
+    else
+        err_set_fatal(
+            &err, "28000", "role \"%.*s\" is not permitted to log in", (int)role.n, role.p);
+    client_auth_stop(a, &err, NULL);
+}
+
 static void auth_on_role_seen(struct auth_wait *w, const struct err *err)
 {
     struct client_auth *a = LIST_ENTRY(w, struct client_auth, wait);
 
     if (!client_auth_is_live(a))
         return;
+    if (err != NULL && login_auth_was_barred(a->sa, auth_role(a))) {
+        auth_bar_role(a);
+        return;
+    }
     if (err != NULL) { /* nobody can be asked: as if there were nobody to ask */
         login_auth_put_role(a->sa, auth_role(a), slice_of_str(AUTH_ROLE_CAN_LOGIN), true);
         login_auth_put_role(a->sa, auth_role(a), slice_of_str(AUTH_ROLE_IS_VALID), true);
@@ -117,16 +135,20 @@ static void auth_on_role_seen(struct auth_wait *w, const struct err *err)
 static bool auth_looks_at_role(struct client_auth *a)
 {
     struct slice role = auth_role(a);
-    struct err err = {0};
     enum hba_answer can;
     enum hba_answer valid;
 
     if (a->role == AUTH_ROLE_SEEN || *a->who.link != NULL ||
         (a->was_looked_up && a->server_user == NULL) ||
         a->who.req->pool->cluster_node >= POOLS_FIRST_TARGET ||
-        !auth_lookup_is_possible(a->sa, AUTH_LOOKUP_LOGIN, slice_of("", 0), slice_of("", 0)) ||
-        auth_lookup_is_hopeless(a->sa, AUTH_LOOKUP_LOGIN, slice_of("", 0), slice_of("", 0)))
+        !auth_lookup_is_possible(a->sa, AUTH_LOOKUP_LOGIN, slice_of("", 0), slice_of("", 0)))
         return false;
+    if (auth_lookup_is_hopeless(a->sa, AUTH_LOOKUP_LOGIN, slice_of("", 0), slice_of("", 0))) {
+        if (!login_auth_was_barred(a->sa, role))
+            return false;
+        auth_bar_role(a);
+        return true;
+    }
     can = login_auth_role(a->sa, role, slice_of_str(AUTH_ROLE_CAN_LOGIN));
     valid = login_auth_role(a->sa, role, slice_of_str(AUTH_ROLE_IS_VALID));
     if (can == HBA_ASK || valid == HBA_ASK) {
@@ -139,12 +161,7 @@ static bool auth_looks_at_role(struct client_auth *a)
     if (a->role == AUTH_ROLE_UNSEEN)
         a->role = AUTH_ROLE_SEEN;
     if (can == HBA_NO) {
-        if (valid == HBA_YES) /* what is not there cannot be out of date, either */
-            err_set_fatal(&err, "28000", "role \"%.*s\" does not exist", (int)role.n, role.p);
-        else
-            err_set_fatal(
-                &err, "28000", "role \"%.*s\" is not permitted to log in", (int)role.n, role.p);
-        client_auth_stop(a, &err, NULL);
+        auth_bar_role(a);
         return true;
     }
     if (valid == HBA_YES || client_auth_remembered(a) == AUTH_SERVER_TRUST)

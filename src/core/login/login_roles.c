@@ -13,7 +13,9 @@
 
 /* At least this long sr_check_user is believed about a role that may log in, or may not. */
 #define LOGIN_BELIEVED_MS 1000
-#define ROLE_ANSWERS      4096
+/* So long a role that was not to log in stays out while nobody can be asked about it. */
+#define BARRED_FOR_US INT64_C(600000000)
+#define ROLE_ANSWERS  4096
 
 struct role_answer {
     struct hash_node node;
@@ -79,6 +81,15 @@ enum hba_answer login_auth_role(struct login_auth *sa, struct slice user, struct
     if (r == NULL || now_us - r->at_us > role_believed_us(sa, role))
         return HBA_ASK;
     return r->is_member ? HBA_YES : HBA_NO;
+}
+
+bool login_auth_was_barred(struct login_auth *sa, struct slice user)
+{
+    struct buf key = {0};
+    const struct role_answer *r = role_find(sa, user, slice_of_str(AUTH_ROLE_CAN_LOGIN), &key);
+
+    buf_free(&key);
+    return r != NULL && !r->is_member && loop_now_us(sa->be->loop) - r->at_us < BARRED_FOR_US;
 }
 
 void login_auth_put_role(
