@@ -155,6 +155,7 @@ static int lock_file(const char *path, struct err *err)
         close(fd);
     }
     err_set_errno(err, errno, "could not open file \"%s\"", path);
+    err_hint(err, "Its folder has to exist, and who runs this program may write there.");
     return -1;
 }
 
