@@ -82,8 +82,14 @@ static void copy_plain(char *out, const char *text)
 {
     size_t n = 0;
 
-    for (; *text != '\0' && n < TOP_CELL_BYTES - 1; text++)
-        out[n++] = (unsigned char)*text < ' ' || *text == 0x7f ? ' ' : *text;
+    for (; *text != '\0' && n < TOP_CELL_BYTES - 1; text++) {
+        bool is_c1 = (unsigned char)text[0] == 0xc2 && (unsigned char)text[1] >= 0x80 &&
+                     (unsigned char)text[1] < 0xa0; /* ... also as UTF-8 has them */
+
+        if (is_c1)
+            text++;
+        out[n++] = is_c1 || (unsigned char)*text < ' ' || *text == 0x7f ? ' ' : *text;
+    }
     out[n] = '\0';
 }
 

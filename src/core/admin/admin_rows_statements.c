@@ -8,22 +8,24 @@
 #include <string.h>
 
 #include "admin_int.h"
-#include "base/mem.h"
+#include "base/arena.h"
+#include "base/hash.h"
+#include "base/list.h"
 #include "ipc/stmtstats.h"
 
-#define FIRST_ROOM 64
-
-struct statements {
-    struct stmtstats_sum *sum;
-    size_t n;
-    size_t room;
+/* One statement, as all workers have counted it. */
+struct statement {
+    struct hash_node node;
+    struct stmtstats_sum sum;
 };
 
-static int by_identity(const void *a, const void *b)
-{
-    const struct stmtstats_sum *x = a;
-    const struct stmtstats_sum *y = b;
+struct statements {
+    struct hash_table table;
+    struct arena *arena;
+};
 
+static int by_identity(const struct stmtstats_sum *x, const struct stmtstats_sum *y)
+{
     if (x->fingerprint != y->fingerprint)
         return x->fingerprint < y->fingerprint ? -1 : 1;
     if (x->node != y->node)
@@ -33,44 +35,56 @@ static int by_identity(const void *a, const void *b)
 
 static int by_total_time(const void *a, const void *b)
 {
-    const struct stmtstats_sum *x = a;
-    const struct stmtstats_sum *y = b;
+    const struct stmtstats_sum *x = *(const struct stmtstats_sum *const *)a;
+    const struct stmtstats_sum *y = *(const struct stmtstats_sum *const *)b;
 
     if (x->total_us != y->total_us)
         return x->total_us > y->total_us ? -1 : 1;
-    return by_identity(a, b);
+    return by_identity(x, y);
 }
 
+static int is_this(const struct hash_node *node, const void *key)
+{
+    return by_identity(&LIST_ENTRY(node, struct statement, node)->sum, key) == 0;
+}
+
+/* Each once, however many workers know it: they may know many. */
 static void take_rows(const struct shm *shm, struct statements *s)
 {
+    struct stmtstats_sum sum;
+    struct hash_node *known;
+    struct statement *st;
     uint32_t at = 0;
+    uint64_t hash;
 
-    for (;; s->n++) {
-        if (s->n == s->room) {
-            s->room = s->room == 0 ? FIRST_ROOM : 2 * s->room;
-            s->sum = mem_resize(s->sum, s->room * sizeof *s->sum);
+    while (stmtstats_next(shm, &at, &sum)) {
+        hash = hash_bytes(sum.database, strlen(sum.database),
+            hash_pair(sum.fingerprint, (uint64_t)(int64_t)sum.node));
+        known = hash_table_find(&s->table, hash, is_this, &sum);
+        if (known != NULL) {
+            stmtstats_sum_add(&LIST_ENTRY(known, struct statement, node)->sum, &sum);
+            continue;
         }
-        if (!stmtstats_next(shm, &at, &s->sum[s->n]))
-            break;
+        st = arena_alloc(s->arena, sizeof *st);
+        st->sum = sum;
+        hash_table_add(&s->table, &st->node, hash);
     }
 }
 
-static void merge(struct statements *s)
+/* What took most time first. */
+static const struct stmtstats_sum **in_order(const struct statements *s)
 {
-    size_t to = 0;
-    size_t i;
+    const struct stmtstats_sum **all =
+        arena_alloc(s->arena, (s->table.count + 1) * sizeof(const struct stmtstats_sum *));
+    const struct hash_node *node;
+    uint32_t i;
+    size_t n = 0;
 
-    if (s->n == 0)
-        return;
-    qsort(s->sum, s->n, sizeof *s->sum, by_identity);
-    for (i = 1; i < s->n; i++) {
-        if (by_identity(&s->sum[to], &s->sum[i]) == 0)
-            stmtstats_sum_add(&s->sum[to], &s->sum[i]);
-        else if (++to != i)
-            s->sum[to] = s->sum[i];
-    }
-    s->n = to + 1;
-    qsort(s->sum, s->n, sizeof *s->sum, by_total_time);
+    for (i = 0; s->table.count > 0 && i <= s->table.mask; i++)
+        for (node = s->table.bucket[i]; node != NULL; node = node->next)
+            all[n++] = &LIST_ENTRY(node, struct statement, node)->sum;
+    qsort(all, n, sizeof(const struct stmtstats_sum *), by_total_time);
+    return all;
 }
 
 static void put_statement(
@@ -103,12 +117,15 @@ static void put_statement(
 
 void admin_rows_statements(const struct admin_sources *src, struct admin_rows *out)
 {
-    struct statements s = {NULL, 0, 0};
-    size_t i;
+    struct statements s = {.arena = arena_new("statements", 0)};
+    const struct stmtstats_sum **all;
+    uint32_t i;
 
+    hash_table_init(&s.table);
     take_rows(src->shm, &s);
-    merge(&s);
-    for (i = 0; i < s.n; i++)
-        put_statement(src, &s.sum[i], out);
-    mem_free(s.sum);
+    all = in_order(&s);
+    for (i = 0; i < s.table.count; i++)
+        put_statement(src, all[i], out);
+    hash_table_fini(&s.table);
+    arena_free(&s.arena);
 }

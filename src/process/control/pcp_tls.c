@@ -23,14 +23,27 @@ struct pcp_tls {
     struct tls_passphrase passphrase;
 };
 
+void pcp_tls_fini(struct control *ctl)
+{
+    if (ctl->tls == NULL)
+        return;
+    tls_context_free(&ctl->tls->ctx);
+    tls_passphrase_forget(&ctl->tls->passphrase);
+    tls_env_free(&ctl->tls->env);
+    mem_free_secret(ctl->tls);
+    ctl->tls = NULL;
+}
+
 void pcp_tls_set_conf(struct control *ctl)
 {
     const struct conf_gen *gen = role_loop_gen(&ctl->role);
     struct tls_context *ctx;
     struct err err = {0};
 
-    if (!conf_of(gen)->ssl)
+    if (!conf_of(gen)->ssl) {
+        pcp_tls_fini(ctl);
         return;
+    }
     if (ctl->tls == NULL) {
         ctl->tls = mem_alloc_secret(sizeof *ctl->tls);
         ctl->tls->env = tls_env_new();
@@ -45,17 +58,6 @@ void pcp_tls_set_conf(struct control *ctl)
     }
     tls_context_free(&ctl->tls->ctx);
     ctl->tls->ctx = ctx;
-}
-
-void pcp_tls_fini(struct control *ctl)
-{
-    if (ctl->tls == NULL)
-        return;
-    tls_context_free(&ctl->tls->ctx);
-    tls_passphrase_forget(&ctl->tls->passphrase);
-    tls_env_free(&ctl->tls->env);
-    mem_free_secret(ctl->tls);
-    ctl->tls = NULL;
 }
 
 bool pcp_tls_begin(struct control *ctl, struct stream *s, struct slice bytes)

@@ -150,10 +150,12 @@ static int do_recover(const struct web_request *r, struct buf *said, struct err 
 static uint32_t take_client(const struct web_request *r)
 {
     char text[NUMBER_BYTES] = "";
+    char *end = text;
+    unsigned long id = 0;
 
-    if (!web_form_field(r->body, "client", text, sizeof text))
-        return 0;
-    return (uint32_t)strtoul(text, NULL, 10);
+    if (web_form_field(r->body, "client", text, sizeof text) && text[0] >= '0' && text[0] <= '9')
+        id = strtoul(text, &end, 10);
+    return *end == '\0' && id <= UINT32_MAX ? (uint32_t)id : 0;
 }
 
 static int do_kill(const struct web_request *r, struct buf *said, struct err *err)
