@@ -77,8 +77,11 @@ bool cache_find(
  * by this call or one before, may be anything, and nothing of it may be used. */
 bool cache_copy(struct cache *c, const struct cache_hit *hit, size_t from, size_t n, char *dst);
 
-/* What was kept elsewhere was asked for again, which cache_is_worth has to know. */
-void cache_note_again(struct cache *c);
+/* What is kept elsewhere was found there, which cache_is_worth has to know. */
+void cache_note_again(struct cache *c, const struct cache_key *key);
+/* Hardly any key comes again, and this one was not asked for lately: to look for it elsewhere is
+ * not worth it. It is a miss; cache_is_worth then knows that it was asked for. */
+bool cache_is_rare(const struct cache *c, const struct cache_key *key);
 /* After a miss: whether a fill is worth it. It counts the key as asked for: to be called once. */
 bool cache_is_worth(struct cache *c, const struct cache_key *key);
 

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: PostgreSQL
- * cache_far.c: requests to memcached, each on a helper thread with a connection of its own.
+ * cache_far.c: requests to memcached, on helper threads, each with a connection of its own.
  * Runs in: workers, the invalidator; on the loop, but for far_work. Who asked is told in time, also
- * when the thread still waits for a server that does not answer. */
+ * when the thread still waits for a server that does not answer.
+ *
+ * To wake a thread, and to be woken by it, costs more than what it does. So look-ups and results
+ * that are to be kept, of all clients of one turn of the loop, go together, and those that come
+ * while they are on their way wait until they are back, or for a tick, should a server hang. A
+ * result waits for the next look-up where there are many. */
 #include "config.h"
 
 #include <string.h>
@@ -18,6 +23,12 @@
 
 /* Connections that are kept for the next requests. */
 #define MAX_IDLE 16
+/* Batches on their way at once, at most. */
+#define MAX_FLYING 32
+/* One that is on its way for longer does not keep the next from being sent. */
+#define YOUNG_US INT64_C(40000)
+/* When there was a look-up so lately, there will be another in a moment. */
+#define BUSY_US INT64_C(2000)
 
 struct cache_far {
     struct cache *c;
@@ -29,24 +40,27 @@ struct cache_far {
     struct cache_far_call *retry;
     uint64_t retry_failures; /* how many there were when the retry began */
     struct list calls;
+    struct list waiting; /* requests */
+    struct list flying;  /* batches */
+    unsigned nflying;
+    int64_t asked_us;   /* the last look-up */
+    struct task send;   /* what waits, at the end of the turn */
+    struct timer later; /* ... or by then */
 };
 
-enum far_op { FAR_GET, FAR_SET, FAR_BUMP, FAR_BAR };
+enum far_op { FAR_GET, FAR_SET, FAR_BATCHED, FAR_BUMP, FAR_BAR };
 
 /* What a thread works on, alone until it is done. */
 struct far_job {
     struct job job;
+    struct list node; /* a batch's, in cache_far.flying */
+    int64_t since_us;
     struct far_conn *conn;
     enum far_op op;
-    struct cache_key key;
-    struct cache_far_deps deps;
-    char *key_bytes;
-    struct buf result;
-    int64_t expire_s;
-    uint32_t took_us;
+    struct far_req *req[FAR_BATCH];
+    unsigned nreqs;
     cache_cell *cells;
     size_t ncells;
-    enum cache_far_found found;
     bool is_done;
 };
 
@@ -54,7 +68,8 @@ struct far_job {
 struct cache_far_call {
     struct list node;
     struct cache_far *f;
-    struct job *job;
+    struct job *job;     /* of a bump or a bar; */
+    struct far_req *req; /* else this */
     struct timer timer;
     enum far_op op;
     cache_far_got_fn *got;
@@ -62,6 +77,13 @@ struct cache_far_call {
     void *ctx;
     struct cache_fill *fill; /* it ends with this */
 };
+
+static void req_free(struct far_req *r)
+{
+    buf_free(&r->result);
+    mem_free(r->key_bytes);
+    mem_free(r);
+}
 
 static struct far_spec *spec_new(const struct conf *conf, struct cache_far_state *state)
 {
@@ -75,6 +97,9 @@ static struct far_spec *spec_new(const struct conf *conf, struct cache_far_state
     return spec;
 }
 
+static void on_send(struct task *t);
+static void on_later(struct timer *t);
+
 struct cache_far *cache_far_open(
     struct cache *c, const struct conf *conf, struct jobs *jobs, struct loop *loop, struct err *err)
 {
@@ -85,6 +110,10 @@ struct cache_far *cache_far_open(
     f->jobs = jobs;
     f->loop = loop;
     list_init(&f->calls);
+    list_init(&f->waiting);
+    list_init(&f->flying);
+    task_init(&f->send, on_send);
+    timer_init(&f->later, on_later);
     f->spec = spec_new(conf, &c->region->far);
     if (f->spec->state->nservers == 0)
         err_set(err, "22023", "memqcache_memcached_host names no server");
@@ -108,6 +137,12 @@ static void call_free(struct cache_far_call **cp)
     cache_fill_abort(&call->fill);
     if (call->job != NULL)
         job_leave(&call->job);
+    if (call->req != NULL)
+        call->req->call = NULL;
+    if (call->req != NULL && !list_is_detached(&call->req->node)) {
+        list_remove(&call->req->node); /* it was not sent */
+        req_free(call->req);
+    }
     mem_free(call);
     *cp = NULL;
 }
@@ -121,6 +156,7 @@ void cache_far_leave(struct cache_far_call **cp)
 void cache_far_close(struct cache_far **fp)
 {
     struct cache_far *f = *fp;
+    struct list *n;
 
     if (f == NULL)
         return;
@@ -130,6 +166,18 @@ void cache_far_close(struct cache_far **fp)
 
         call_free(&call);
     }
+    while ((n = list_first(&f->waiting)) != NULL) {
+        list_remove(n);
+        req_free(LIST_ENTRY(n, struct far_req, node));
+    }
+    while ((n = list_first(&f->flying)) != NULL) {
+        struct job *job = &LIST_ENTRY(n, struct far_job, node)->job;
+
+        list_remove(n);
+        job_leave(&job);
+    }
+    task_cancel(&f->send);
+    timer_stop(f->loop, &f->later);
     while (f->nidle > 0)
         far_conn_free(&f->idle[--f->nidle]);
     far_spec_release(f->spec);
@@ -143,33 +191,24 @@ static void far_work(struct job *job)
 {
     struct far_job *j = LIST_ENTRY(job, struct far_job, job);
 
-    j->found = CACHE_FAR_DEAD;
     if (j->conn == NULL)
         return;
-    switch (j->op) {
-    case FAR_GET:
-        j->found = far_conn_get(j->conn, &j->key, &j->deps, &j->result, &j->took_us);
-        break;
-    case FAR_SET:
-        far_conn_set(j->conn, &j->key, &j->deps, slice_of(j->result.data, j->result.len),
-            j->expire_s, j->took_us);
-        break;
-    case FAR_BUMP:
+    if (j->op == FAR_BATCHED)
+        far_conn_run(j->conn, j->req, j->nreqs);
+    else if (j->op == FAR_BUMP)
         j->is_done = far_conn_bump(j->conn, j->cells, j->ncells);
-        break;
-    case FAR_BAR:
+    else
         j->is_done = far_conn_bar(j->conn, j->cells[0]);
-        break;
-    }
 }
 
 static void far_wipe(struct job *job)
 {
     struct far_job *j = LIST_ENTRY(job, struct far_job, job);
+    unsigned i;
 
     far_conn_free(&j->conn);
-    buf_free(&j->result);
-    mem_free(j->key_bytes);
+    for (i = 0; i < j->nreqs; i++)
+        req_free(j->req[i]);
     mem_free(j->cells);
 }
 
@@ -191,23 +230,32 @@ static void bump_failed(struct cache_far *f)
     cache_gens_off(f->c->gens, CACHE_OFF_FAR);
 }
 
-/* Tells who waits; `j` NULL: nothing came in time. */
-static void tell(struct cache_far_call *call, const struct far_job *j)
+/* Of a bump or a bar. */
+static void tell_done(struct cache_far_call *call, bool is_done)
 {
     struct cache_far_call is = *call;
-    bool is_done = j != NULL && j->is_done;
 
     call_free(&call);
-    if (is.op == FAR_BUMP) {
-        if (!is_done)
-            bump_failed(is.f);
-        if (is.done != NULL)
-            is.done(is.ctx, is_done);
-    } else if (is.op == FAR_GET && (j == NULL || j->found == CACHE_FAR_DEAD)) {
+    if (is.op != FAR_BUMP)
+        return;
+    if (!is_done)
+        bump_failed(is.f);
+    if (is.done != NULL)
+        is.done(is.ctx, is_done);
+}
+
+/* Of a batch; `r` NULL: nothing came in time. */
+static void tell_found(struct cache_far_call *call, const struct far_req *r)
+{
+    struct cache_far_call is = *call;
+
+    call_free(&call);
+    if (is.op != FAR_GET)
+        return;
+    if (r == NULL || r->found == CACHE_FAR_DEAD)
         is.got(is.ctx, CACHE_FAR_DEAD, slice_of(NULL, 0), 0, NULL);
-    } else if (is.op == FAR_GET) {
-        is.got(is.ctx, j->found, slice_of(j->result.data, j->result.len), j->took_us, &j->deps);
-    }
+    else
+        is.got(is.ctx, r->found, slice_of(r->result.data, r->result.len), r->took_us, &r->deps);
 }
 
 static void call_done(struct job *job)
@@ -217,15 +265,42 @@ static void call_done(struct job *job)
 
     call->job = NULL;
     keep_conn(call->f, j);
-    tell(call, j);
+    tell_done(call, j->is_done);
 }
 
 static void call_timeout(struct timer *t)
 {
-    tell(LIST_ENTRY(t, struct cache_far_call, timer), NULL);
+    struct cache_far_call *call = LIST_ENTRY(t, struct cache_far_call, timer);
+
+    if (call->op == FAR_BUMP || call->op == FAR_BAR)
+        tell_done(call, false);
+    else
+        tell_found(call, NULL);
 }
 
-static struct far_job *job_new(struct cache_far *f, enum far_op op, const struct cache_key *key)
+static void batch_done(struct job *job)
+{
+    struct far_job *j = LIST_ENTRY(job, struct far_job, job);
+    struct cache_far *f = job->owner;
+    unsigned i;
+
+    list_remove(&j->node);
+    f->nflying--;
+    keep_conn(f, j);
+    if (!list_is_empty(&f->waiting))
+        task_post(f->loop, &f->send);
+    for (i = 0; i < j->nreqs; i++) {
+        struct cache_far_call *call = j->req[i]->call;
+
+        if (call == NULL)
+            continue;
+        call->req = NULL;
+        j->req[i]->call = NULL;
+        tell_found(call, j->req[i]);
+    }
+}
+
+static struct far_job *job_new(struct cache_far *f, enum far_op op)
 {
     struct far_job *j = mem_alloc_secret(sizeof *j);
     struct err err = {0};
@@ -233,58 +308,121 @@ static struct far_job *job_new(struct cache_far *f, enum far_op op, const struct
     j->op = op;
     j->conn = f->nidle > 0 ? f->idle[--f->nidle] : far_conn_new(f->spec, &err);
     j->job.work = far_work;
-    j->job.done = call_done;
+    j->job.done = op == FAR_BATCHED ? batch_done : call_done;
     j->job.wipe = far_wipe;
-    if (key != NULL) {
-        j->key_bytes = mem_alloc(key->bytes.n + 1);
-        memcpy(j->key_bytes, key->bytes.p, key->bytes.n);
-        j->key = (struct cache_key){slice_of(j->key_bytes, key->bytes.n), key->hash};
-    }
     return j;
 }
 
-static struct cache_far_call *call_start(struct cache_far *f, struct far_job *j)
+/* --- batches --- */
+
+static bool is_one_young(const struct cache_far *f)
+{
+    const struct list *last = f->flying.prev; /* that was sent last */
+
+    return f->nflying > 0 &&
+           loop_now_us(f->loop) - LIST_ENTRY(last, struct far_job, node)->since_us < YOUNG_US;
+}
+
+static void send_batch(struct cache_far *f)
+{
+    struct far_job *j = job_new(f, FAR_BATCHED);
+    struct list *n;
+
+    while (j->nreqs < FAR_BATCH && (n = list_first(&f->waiting)) != NULL) {
+        list_remove(n);
+        j->req[j->nreqs++] = LIST_ENTRY(n, struct far_req, node);
+    }
+    j->since_us = loop_now_us(f->loop);
+    list_init(&j->node);
+    list_push_back(&f->flying, &j->node);
+    f->nflying++;
+    j->job.owner = f;
+    job_start(f->jobs, &j->job);
+}
+
+static void send_waiting(struct cache_far *f)
+{
+    while (!list_is_empty(&f->waiting) && f->nflying < MAX_FLYING && !is_one_young(f))
+        send_batch(f);
+    if (!list_is_empty(&f->waiting))
+        timer_start(f->loop, &f->later, LOOP_TICK_MS);
+}
+
+static void on_send(struct task *t)
+{
+    send_waiting(LIST_ENTRY(t, struct cache_far, send));
+}
+
+static void on_later(struct timer *t)
+{
+    send_waiting(LIST_ENTRY(t, struct cache_far, later));
+}
+
+static struct far_req *req_new(const struct cache_key *key, const struct cache_far_deps *deps)
+{
+    struct far_req *r = mem_alloc_zero(sizeof *r);
+
+    r->key_bytes = mem_alloc(key->bytes.n + 1);
+    memcpy(r->key_bytes, key->bytes.p, key->bytes.n);
+    r->key = (struct cache_key){slice_of(r->key_bytes, key->bytes.n), key->hash};
+    r->deps = *deps;
+    r->found = CACHE_FAR_DEAD;
+    list_init(&r->node);
+    return r;
+}
+
+static struct cache_far_call *call_new(struct cache_far *f, enum far_op op)
 {
     struct cache_far_call *call = mem_alloc_zero(sizeof *call);
 
     call->f = f;
-    call->op = j->op;
-    call->job = &j->job;
-    j->job.owner = call;
+    call->op = op;
     list_init(&call->node);
     list_push_back(&f->calls, &call->node);
     timer_init(&call->timer, call_timeout);
     timer_start(f->loop, &call->timer, f->spec->timeout_ms);
-    job_start(f->jobs, &j->job);
+    return call;
+}
+
+static struct cache_far_call *wait_for(struct cache_far *f, enum far_op op, struct far_req *r)
+{
+    struct cache_far_call *call = call_new(f, op);
+
+    call->req = r;
+    r->call = call;
+    list_push_back(&f->waiting, &r->node);
     return call;
 }
 
 struct cache_far_call *cache_far_get(struct cache_far *f, const struct cache_key *key,
     const struct cache_far_deps *deps, cache_far_got_fn *got, void *ctx)
 {
-    struct far_job *j = job_new(f, FAR_GET, key);
-    struct cache_far_call *call;
+    struct cache_far_call *call = wait_for(f, FAR_GET, req_new(key, deps));
 
-    j->deps = *deps;
-    call = call_start(f, j);
     call->got = got;
     call->ctx = ctx;
+    f->asked_us = loop_now_us(f->loop);
+    task_post(f->loop, &f->send);
     return call;
 }
 
 static struct cache_far_call *set(struct cache_far *f, const struct cache_key *key,
     const struct cache_far_deps *deps, struct slice result, int64_t expire_s, uint32_t took_us)
 {
-    struct far_job *j;
+    struct far_req *r;
 
     if (result.n > f->c->shape.max_result_bytes || key->bytes.n > CACHE_KEY_MAX)
         return NULL;
-    j = job_new(f, FAR_SET, key);
-    j->deps = *deps;
-    j->expire_s = expire_s;
-    j->took_us = took_us;
-    buf_put(&j->result, result.p, result.n);
-    return call_start(f, j);
+    r = req_new(key, deps);
+    r->keeps = true;
+    r->expire_s = expire_s;
+    r->took_us = took_us;
+    buf_put(&r->result, result.p, result.n);
+    if (loop_now_us(f->loop) - f->asked_us >= BUSY_US)
+        task_post(f->loop, &f->send);
+    else if (!timer_is_armed(&f->later))
+        timer_start(f->loop, &f->later, LOOP_TICK_MS);
+    return wait_for(f, FAR_SET, r);
 }
 
 void cache_far_set(struct cache_far *f, const struct cache_key *key,
@@ -307,28 +445,34 @@ void cache_far_keep(struct cache_far *f, struct cache_fill **fp, const struct ca
     *fp = NULL;
 }
 
-static struct far_job *job_for_cells(
+/* --- writes --- */
+
+static struct cache_far_call *call_for_cells(
     struct cache_far *f, enum far_op op, const cache_cell *cells, size_t n)
 {
-    struct far_job *j = job_new(f, op, NULL);
+    struct far_job *j = job_new(f, op);
+    struct cache_far_call *call = call_new(f, op);
 
     j->ncells = n;
     if (n > 0) {
         j->cells = mem_alloc(n * sizeof j->cells[0]);
         memcpy(j->cells, cells, n * sizeof j->cells[0]);
     }
-    return j;
+    call->job = &j->job;
+    j->job.owner = call;
+    job_start(f->jobs, &j->job);
+    return call;
 }
 
 void cache_far_bar(struct cache_far *f, cache_cell cell)
 {
-    (void)call_start(f, job_for_cells(f, FAR_BAR, &cell, 1));
+    (void)call_for_cells(f, FAR_BAR, &cell, 1);
 }
 
 struct cache_far_call *cache_far_bump(
     struct cache_far *f, const cache_cell *cells, size_t n, cache_far_done_fn *done, void *ctx)
 {
-    struct cache_far_call *call = call_start(f, job_for_cells(f, FAR_BUMP, cells, n));
+    struct cache_far_call *call = call_for_cells(f, FAR_BUMP, cells, n);
 
     call->done = done;
     call->ctx = ctx;

@@ -8,7 +8,6 @@
 
 #include <libmemcached/memcached.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -171,7 +170,8 @@ static bool may_try_again(struct far_conn *c, int64_t begun_us)
 static void name_set(struct far_conn *c, struct far_name *name, int len)
 {
     name->len = (size_t)len;
-    name->server = memcached_generate_hash(c->mc, name->text, name->len);
+    name->server =
+        c->spec->state->nservers == 1 ? 0 : memcached_generate_hash(c->mc, name->text, name->len);
     if (name->server >= c->spec->state->nservers)
         name->server = 0;
 }
@@ -194,16 +194,46 @@ static void name_of_all(struct far_conn *c, struct far_name *name)
     name_set(c, name, snprintf(name->text, sizeof name->text, "g:all"));
 }
 
+static bool is_name(const struct far_name *name, const char *text, size_t len)
+{
+    return name->len == len && memcmp(name->text, text, len) == 0;
+}
+
+/* What is sent from here on is not answered, or is again. With SASL everything is: an error would
+ * be taken for the answer to what comes behind it. */
+static void answers(struct far_conn *c, bool are_wanted)
+{
+    if (c->spec->user[0] == '\0')
+        (void)memcached_behavior_set(c->mc, MEMCACHED_BEHAVIOR_NOREPLY, are_wanted ? 0 : 1);
+}
+
 /* --- questions --- */
 
-/* What was asked for: the generations of `deps`, and the result as the last one. */
-struct question {
-    struct cache_far_deps *deps;
-    const struct cache_key *key;
-    unsigned n;
-    struct far_name name[CACHE_DEPS_MAX + 3];
-    bool is_found[CACHE_DEPS_MAX + 3];
+/* A generation, or a result. */
+struct asked {
+    struct far_name name;
+    uint64_t id;
+    bool is_result;
+    bool is_found;
+    uint64_t gen;
     struct buf value;
+};
+
+/* A look-up: its generations, in the order of its deps, and the result behind them. */
+struct look {
+    struct far_req *req;
+    unsigned n;
+    unsigned at[CACHE_DEPS_MAX + 3]; /* in question.asked */
+};
+
+/* All look-ups of a batch; what several of them ask for is asked for once. */
+struct question {
+    struct look *looks;
+    unsigned nlooks;
+    struct asked *asked;
+    unsigned n;
+    unsigned next; /* answers come in the order of the questions */
+    bool is_dead[CACHE_FAR_SERVERS];
 };
 
 static uint64_t number_of(const char *p, size_t n)
@@ -220,18 +250,22 @@ static void take_answer(struct question *q, unsigned server, const memcached_res
 {
     const char *key = memcached_result_key_value(r);
     size_t len = memcached_result_key_length(r);
+    struct asked *a;
     unsigned i;
 
     for (i = 0; i < q->n; i++) {
-        if (q->name[i].server != server || q->name[i].len != len ||
-            memcmp(q->name[i].text, key, len) != 0)
-            continue;
-        q->is_found[i] = true;
-        if (i == q->n - 1)
-            buf_put(&q->value, memcached_result_value(r), memcached_result_length(r));
-        else
-            q->deps->gen[i] = number_of(memcached_result_value(r), memcached_result_length(r));
+        a = &q->asked[(q->next + i) % q->n];
+        if (a->name.server == server && is_name(&a->name, key, len))
+            break;
     }
+    if (i == q->n)
+        return;
+    q->next = (unsigned)(a - q->asked) + 1;
+    a->is_found = true;
+    if (a->is_result)
+        buf_put(&a->value, memcached_result_value(r), memcached_result_length(r));
+    else
+        a->gen = number_of(memcached_result_value(r), memcached_result_length(r));
 }
 
 /* One attempt to get these names from a server. */
@@ -240,9 +274,12 @@ static int fetch(struct far_conn *c, struct question *q, unsigned server, const 
 {
     memcached_result_st result;
     memcached_return_t rc = memcached_mget(c->mc, keys, lens, n);
+    unsigned i;
 
-    if (q->name[q->n - 1].server == server)
-        buf_clear(&q->value);
+    for (i = 0; i < q->n; i++)
+        if (q->asked[i].name.server == server)
+            buf_clear(&q->asked[i].value);
+    q->next = 0;
     memcached_result_create(c->mc, &result);
     while (rc == MEMCACHED_SUCCESS && memcached_fetch_result(c->mc, &result, &rc) != NULL)
         take_answer(q, server, &result);
@@ -250,19 +287,18 @@ static int fetch(struct far_conn *c, struct question *q, unsigned server, const 
     return rc == MEMCACHED_SUCCESS || rc == MEMCACHED_END || rc == MEMCACHED_NOTFOUND ? 0 : -1;
 }
 
-/* Asks one server for all that it has of it. */
-static int ask(struct far_conn *c, struct question *q, unsigned server)
+/* Asks one server for all that it has of it. `keys`, `lens`: room for that. */
+static int ask(
+    struct far_conn *c, struct question *q, unsigned server, const char **keys, size_t *lens)
 {
-    const char *keys[CACHE_DEPS_MAX + 3];
-    size_t lens[CACHE_DEPS_MAX + 3];
     int64_t begun_us = clock_mono_us();
     size_t n = 0;
     unsigned i;
 
     for (i = 0; i < q->n; i++)
-        if (q->name[i].server == server) {
-            keys[n] = q->name[i].text;
-            lens[n++] = q->name[i].len;
+        if (q->asked[i].name.server == server) {
+            keys[n] = q->asked[i].name.text;
+            lens[n++] = q->asked[i].name.len;
         }
     if (n == 0)
         return 0;
@@ -286,127 +322,166 @@ static int new_generation(uint64_t *gen)
     return 0;
 }
 
-/* A generation that is not there begins anywhere but where it was. */
-static int begin_generation(struct far_conn *c, const struct far_name *name, uint64_t *gen)
+/* A generation that is not there begins anywhere but where it was. Should another have begun it in
+ * this moment, what is kept under this one is of no use, and does no harm. */
+static void begin_generation(struct far_conn *c, struct question *q, struct asked *a)
 {
     int64_t begun_us = clock_mono_us();
     char text[24];
     memcached_return_t rc;
-    uint32_t flags;
-    size_t len = 0;
-    char *there;
+    size_t len;
 
-    if (new_generation(gen) == -1)
-        return -1;
-    len = (size_t)snprintf(text, sizeof text, "%llu", (unsigned long long)*gen);
-    rc = memcached_add(c->mc, name->text, name->len, text, len, 0, 0);
-    if (rc == MEMCACHED_SUCCESS)
-        return 0;
-    if (rc != MEMCACHED_NOTSTORED && rc != MEMCACHED_DATA_EXISTS) {
-        failed(c, name->server, begun_us);
-        return -1;
+    if (new_generation(&a->gen) == -1) {
+        a->gen = BARRED;
+        return;
     }
-    there = memcached_get(c->mc, name->text, name->len, &len, &flags, &rc);
-    if (there == NULL)
-        return -1;
-    *gen = number_of(there, len);
-    free(there); /* ban: memory of the library */
-    return 0;
+    len = (size_t)snprintf(text, sizeof text, "%llu", (unsigned long long)a->gen);
+    rc = memcached_add(c->mc, a->name.text, a->name.len, text, len, 0, 0);
+    if (rc == MEMCACHED_SUCCESS || rc == MEMCACHED_NOTSTORED || rc == MEMCACHED_DATA_EXISTS)
+        return;
+    q->is_dead[a->name.server] = true;
+    failed(c, a->name.server, begun_us);
 }
 
 /* Whether the value is this key's, and of these generations; its result. */
-static bool is_hit(const struct question *q, struct slice *result, uint32_t *took_us)
+static bool is_hit(const struct far_req *r, const struct asked *a, struct slice *result)
 {
     struct far_head head;
-    size_t ngens = q->deps->ncells + 1;
-    size_t gens_bytes = ngens * sizeof q->deps->gen[0];
-    const char *p = q->value.data;
+    size_t ngens = r->deps.ncells + 1;
+    size_t gens_bytes = ngens * sizeof r->deps.gen[0];
+    const char *p = a->value.data;
 
-    if (q->value.len < sizeof head)
+    if (!a->is_found || a->value.len < sizeof head)
         return false;
     memcpy(&head, p, sizeof head);
-    if (head.magic != MAGIC || head.ngens != ngens || head.key_len != q->key->bytes.n ||
-        q->value.len < sizeof head + gens_bytes + head.key_len ||
-        memcmp(p + sizeof head, q->deps->gen, gens_bytes) != 0 ||
-        memcmp(p + sizeof head + gens_bytes, q->key->bytes.p, head.key_len) != 0)
+    if (head.magic != MAGIC || head.ngens != ngens || head.key_len != r->key.bytes.n ||
+        a->value.len < sizeof head + gens_bytes + head.key_len ||
+        memcmp(p + sizeof head, r->deps.gen, gens_bytes) != 0 ||
+        memcmp(p + sizeof head + gens_bytes, r->key.bytes.p, head.key_len) != 0)
         return false;
-    *took_us = head.took_us;
     *result = slice_of(p + sizeof head + gens_bytes + head.key_len,
-        q->value.len - sizeof head - gens_bytes - head.key_len);
+        a->value.len - sizeof head - gens_bytes - head.key_len);
     return true;
 }
 
-static enum cache_far_found settle(
-    struct far_conn *c, struct question *q, struct buf *out, uint32_t *took_us)
+static enum cache_far_found settle(const struct question *q, const struct look *l)
 {
+    struct far_req *r = l->req;
+    const struct asked *value = &q->asked[l->at[l->n - 1]];
+    struct far_head head;
     struct slice result;
     unsigned i;
 
-    for (i = 0; i < q->n - 1; i++)
-        if (!q->is_found[i]) {
-            if (begin_generation(c, &q->name[i], &q->deps->gen[i]) == -1)
-                return CACHE_FAR_DEAD;
-            q->is_found[q->n - 1] = false; /* what depended on the lost one is not known */
-        }
-    for (i = 0; i < q->n - 1; i++)
-        if (q->deps->gen[i] == BARRED)
+    for (i = 0; i < l->n; i++) {
+        const struct asked *a = &q->asked[l->at[i]];
+
+        if (q->is_dead[a->name.server] || (i < l->n - 1 && a->gen == BARRED))
             return CACHE_FAR_DEAD;
-    if (!q->is_found[q->n - 1] || !is_hit(q, &result, took_us))
+        if (i < l->n - 1)
+            r->deps.gen[i] = a->gen;
+    }
+    if (!is_hit(r, value, &result))
         return CACHE_FAR_MISS;
-    buf_put(out, result.p, result.n);
+    memcpy(&head, value->value.data, sizeof head);
+    r->took_us = head.took_us;
+    buf_put(&r->result, result.p, result.n);
     return CACHE_FAR_HIT;
 }
 
 static void count_found(struct cache_far_server *s, enum cache_far_found found)
 {
-    count(found == CACHE_FAR_HIT ? &s->hits : &s->misses);
+    if (found != CACHE_FAR_DEAD)
+        count(found == CACHE_FAR_HIT ? &s->hits : &s->misses);
 }
 
-enum cache_far_found far_conn_get(struct far_conn *c, const struct cache_key *key,
-    struct cache_far_deps *deps, struct buf *out, uint32_t *took_us)
+/* The place of what is asked for: `id` is its cell, or hash. */
+static struct asked *add_asked(struct question *q, struct look *l, uint64_t id, bool is_result)
 {
-    struct question *q = mem_alloc_zero(sizeof *q);
-    enum cache_far_found found = CACHE_FAR_MISS;
     unsigned i;
 
-    q->deps = deps;
-    q->key = key;
-    for (i = 0; i < deps->ncells; i++)
-        name_of_cell(c, deps->cell[i], &q->name[i]);
-    name_of_all(c, &q->name[deps->ncells]);
-    name_of_cell(c, deps->watched, &q->name[deps->ncells + 1]);
-    name_of_key(c, key, &q->name[deps->ncells + 2]);
-    q->n = deps->ncells + 3;
-    for (i = 0; i < c->spec->state->nservers && found == CACHE_FAR_MISS; i++)
-        if (ask(c, q, i) == -1)
-            found = CACHE_FAR_DEAD;
-    if (found == CACHE_FAR_MISS)
-        found = settle(c, q, out, took_us);
-    if (found != CACHE_FAR_DEAD)
-        count_found(server_of(c, q->name[q->n - 1].server), found);
-    buf_free(&q->value);
-    mem_free(q);
-    return found;
+    for (i = 0; i < q->n; i++)
+        if (q->asked[i].id == id && q->asked[i].is_result == is_result)
+            break;
+    l->at[l->n++] = i;
+    if (i < q->n)
+        return NULL;
+    q->asked[q->n++] = (struct asked){.id = id, .is_result = is_result};
+    return &q->asked[i];
 }
 
-void far_conn_set(struct far_conn *c, const struct cache_key *key,
-    const struct cache_far_deps *deps, struct slice result, int64_t expire_s, uint32_t took_us)
+static void add_cell(struct far_conn *c, struct question *q, struct look *l, cache_cell cell)
 {
-    struct far_head head = {MAGIC, (uint32_t)key->bytes.n, took_us, deps->ncells + 1};
+    struct asked *a = add_asked(q, l, cell, false);
+
+    if (a != NULL)
+        name_of_cell(c, cell, &a->name);
+}
+
+/* No cell. */
+#define ALL 0
+
+static void add_look(struct far_conn *c, struct question *q, struct far_req *r)
+{
+    struct look *l = &q->looks[q->nlooks++];
+    struct asked *a;
+    uint32_t i;
+
+    *l = (struct look){.req = r};
+    for (i = 0; i < r->deps.ncells; i++)
+        add_cell(c, q, l, r->deps.cell[i]);
+    a = add_asked(q, l, ALL, false);
+    if (a != NULL)
+        name_of_all(c, &a->name);
+    add_cell(c, q, l, r->deps.watched);
+    /* Another hash than that of the key's place, which others may have, too. */
+    a = add_asked(q, l, hash_bytes(r->key.bytes.p, r->key.bytes.n, MAGIC), true);
+    if (a != NULL)
+        name_of_key(c, &r->key, &a->name);
+}
+
+static void look_up(struct far_conn *c, struct question *q)
+{
+    const char **keys = mem_alloc(q->n * sizeof *keys);
+    size_t *lens = mem_alloc(q->n * sizeof *lens);
+    unsigned i;
+
+    for (i = 0; i < c->spec->state->nservers; i++)
+        q->is_dead[i] = ask(c, q, i, keys, lens) == -1;
+    answers(c, false);
+    for (i = 0; i < q->n; i++)
+        if (!q->asked[i].is_found && !q->asked[i].is_result && !q->is_dead[q->asked[i].name.server])
+            begin_generation(c, q, &q->asked[i]);
+    answers(c, true);
+    for (i = 0; i < q->nlooks; i++) {
+        const struct look *l = &q->looks[i];
+
+        l->req->found = settle(q, l);
+        count_found(server_of(c, q->asked[l->at[l->n - 1]].name.server), l->req->found);
+    }
+    mem_free(keys);
+    mem_free(lens);
+}
+
+/* --- what is kept --- */
+
+static void keep(struct far_conn *c, const struct far_req *r)
+{
+    struct far_head head = {MAGIC, (uint32_t)r->key.bytes.n, r->took_us, r->deps.ncells + 1};
     int64_t begun_us = clock_mono_us();
     struct buf b = {0};
     struct far_name name;
     memcached_return_t rc;
     /* Beyond a month memcached takes it for a point in time. */
-    int64_t expire = expire_s > 2592000 ? clock_wall_us() / CLOCK_US_PER_S + expire_s : expire_s;
+    int64_t expire =
+        r->expire_s > 2592000 ? clock_wall_us() / CLOCK_US_PER_S + r->expire_s : r->expire_s;
 
-    name_of_key(c, key, &name);
+    name_of_key(c, &r->key, &name);
     if (is_down(c, name.server))
         return;
     buf_put(&b, &head, sizeof head);
-    buf_put(&b, deps->gen, head.ngens * sizeof deps->gen[0]);
-    buf_put(&b, key->bytes.p, key->bytes.n);
-    buf_put(&b, result.p, result.n);
+    buf_put(&b, r->deps.gen, head.ngens * sizeof r->deps.gen[0]);
+    buf_put(&b, r->key.bytes.p, r->key.bytes.n);
+    buf_put(&b, r->result.data, r->result.len);
     rc = memcached_set(c->mc, name.text, name.len, b.data, b.len, (time_t)expire, 0);
     if (rc != MEMCACHED_SUCCESS && rc != MEMCACHED_E2BIG && rc != MEMCACHED_SERVER_ERROR &&
         rc != MEMCACHED_SERVER_MEMORY_ALLOCATION_FAILURE)
@@ -414,6 +489,34 @@ void far_conn_set(struct far_conn *c, const struct cache_key *key,
     else if (rc == MEMCACHED_SUCCESS)
         count(&server_of(c, name.server)->kept);
     buf_free(&b);
+}
+
+void far_conn_run(struct far_conn *c, struct far_req *const *reqs, unsigned n)
+{
+    struct question q = {0};
+    unsigned max = 0;
+    unsigned i;
+
+    answers(c, false);
+    for (i = 0; i < n; i++) {
+        if (reqs[i]->keeps)
+            keep(c, reqs[i]);
+        else
+            max += reqs[i]->deps.ncells + 3;
+    }
+    answers(c, true);
+    if (max == 0)
+        return;
+    q.looks = mem_alloc(n * sizeof q.looks[0]);
+    q.asked = mem_alloc(max * sizeof q.asked[0]);
+    for (i = 0; i < n; i++)
+        if (!reqs[i]->keeps)
+            add_look(c, &q, reqs[i]);
+    look_up(c, &q);
+    for (i = 0; i < q.n; i++)
+        buf_free(&q.asked[i].value);
+    mem_free(q.asked);
+    mem_free(q.looks);
 }
 
 static bool set_generation(
@@ -481,7 +584,7 @@ static void note_there(struct bump *const *b, size_t n, const memcached_result_s
     size_t i;
 
     for (i = 0; i < n; i++)
-        if (b[i]->name.len == len && memcmp(b[i]->name.text, key, len) == 0)
+        if (is_name(&b[i]->name, key, len))
             b[i]->is_there =
                 number_of(memcached_result_value(r), memcached_result_length(r)) == b[i]->gen;
 }
@@ -532,12 +635,12 @@ static bool bump_many(struct far_conn *c, const cache_cell *cells, size_t n)
     unsigned server;
     size_t i;
 
-    (void)memcached_behavior_set(c->mc, MEMCACHED_BEHAVIOR_NOREPLY, 1);
+    answers(c, false);
     for (i = 0; i < n; i++) {
         name_of_cell(c, cells[i], &bumps[i].name);
         send_bump(c, &bumps[i]);
     }
-    (void)memcached_behavior_set(c->mc, MEMCACHED_BEHAVIOR_NOREPLY, 0);
+    answers(c, true);
     for (server = 0; server < c->spec->state->nservers; server++)
         check_server(c, bumps, n, server);
     for (i = 0; i < n; i++) {

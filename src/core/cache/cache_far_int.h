@@ -4,6 +4,7 @@
 #define PGP_CACHE_FAR_INT_H
 
 #include "base/buf.h"
+#include "base/list.h"
 #include "cache/cache_far.h"
 
 #include "cache_int.h"
@@ -33,11 +34,24 @@ struct far_head {
     uint32_t ngens;
 };
 
-/* Blocking; from a thread. The result is appended to *out. */
-enum cache_far_found far_conn_get(struct far_conn *c, const struct cache_key *key,
-    struct cache_far_deps *deps, struct buf *out, uint32_t *took_us);
-void far_conn_set(struct far_conn *c, const struct cache_key *key,
-    const struct cache_far_deps *deps, struct slice result, int64_t expire_s, uint32_t took_us);
+/* A look-up, or a result to be kept: one of several that a thread takes at once. */
+struct far_req {
+    struct list node;            /* while it waits */
+    struct cache_far_call *call; /* the loop's: who waits for it; NULL: nobody does */
+    bool keeps;                  /* else it is a look-up */
+    struct cache_key key;        /* its bytes are in key_bytes */
+    char *key_bytes;
+    struct cache_far_deps deps;
+    struct buf result; /* appended to by a look-up */
+    int64_t expire_s;
+    uint32_t took_us;
+    enum cache_far_found found;
+};
+/* So many at once. */
+#define FAR_BATCH 32
+
+/* Blocking; from a thread. What is to be kept goes first, so that a look-up behind it finds it. */
+void far_conn_run(struct far_conn *c, struct far_req *const *reqs, unsigned n);
 bool far_conn_bump(struct far_conn *c, const cache_cell *cells, size_t n);
 bool far_conn_bar(struct far_conn *c, cache_cell cell);
 

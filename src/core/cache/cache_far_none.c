@@ -27,14 +27,7 @@ void far_conn_free(struct far_conn **cp)
     ASSERT(*cp == NULL);
 }
 
-enum cache_far_found far_conn_get(struct far_conn *c, const struct cache_key *key,
-    struct cache_far_deps *deps, struct buf *out, uint32_t *took_us)
-{
-    UNREACHED();
-}
-
-void far_conn_set(struct far_conn *c, const struct cache_key *key,
-    const struct cache_far_deps *deps, struct slice result, int64_t expire_s, uint32_t took_us)
+void far_conn_run(struct far_conn *c, struct far_req *const *reqs, unsigned n)
 {
     UNREACHED();
 }

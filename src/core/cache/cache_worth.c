@@ -20,22 +20,45 @@ size_t cache_asked_bytes(void)
     return ASKED * sizeof(uint32_t);
 }
 
+static _Atomic uint32_t *asked_at(const struct cache *c, uint64_t hash)
+{
+    return (_Atomic uint32_t *)(void *)((char *)c->region + c->shape.asked_at) + hash % ASKED;
+}
+
+/* In its place stands a key's tag, or what is left of that when it was found elsewhere. */
+static bool is_known(uint32_t asked, uint32_t tag)
+{
+    return asked == tag || asked == ~tag;
+}
+
 /* True when it was asked for lately; it is now. */
 static bool was_asked(const struct cache *c, uint64_t hash)
 {
-    _Atomic uint32_t *asked =
-        (_Atomic uint32_t *)(void *)((char *)c->region + c->shape.asked_at) + hash % ASKED;
+    _Atomic uint32_t *asked = asked_at(c, hash);
     uint32_t tag = shard_tag(hash);
 
-    if (atomic_load_explicit(asked, memory_order_relaxed) == tag)
+    if (is_known(atomic_load_explicit(asked, memory_order_relaxed), tag))
         return true;
     atomic_store_explicit(asked, tag, memory_order_relaxed);
     return false;
 }
 
-void cache_note_again(struct cache *c)
+void cache_note_again(struct cache *c, const struct cache_key *key)
 {
+    _Atomic uint32_t *asked = asked_at(c, key->hash);
+    uint32_t found = ~shard_tag(key->hash);
+
+    if (atomic_load_explicit(asked, memory_order_relaxed) == found)
+        return; /* it counts once */
+    atomic_store_explicit(asked, found, memory_order_relaxed);
     c->nagain++;
+}
+
+bool cache_is_rare(const struct cache *c, const struct cache_key *key)
+{
+    return c->is_choosy &&
+           !is_known(atomic_load_explicit(asked_at(c, key->hash), memory_order_relaxed),
+               shard_tag(key->hash));
 }
 
 HOT bool cache_is_worth(struct cache *c, const struct cache_key *key)

@@ -105,6 +105,8 @@ enum feed_step share_cache_far_look(struct client *c, const struct cache_key *ke
         share_cache_far_forget(sc);
         f = NULL;
     }
+    if (f == NULL && cache_is_rare(w->store, key))
+        return FEED_PASS;
     if (f == NULL)
         return ask(c, key, j, said) ? FEED_PARK : FEED_AGAIN;
     switch ((enum cache_far_found)f->found) {
@@ -113,7 +115,7 @@ enum feed_step share_cache_far_look(struct client *c, const struct cache_key *ke
         hit->took_us = f->took_us;
         buf_put(out, f->result.data, f->result.len);
         share_cache_far_forget(sc);
-        cache_note_again(w->store);
+        cache_note_again(w->store, key);
         return FEED_LOCAL;
     case CACHE_FAR_MISS:
         return FEED_PASS;

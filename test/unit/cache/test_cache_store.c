@@ -310,6 +310,39 @@ START_TEST(a_stream_that_never_repeats_is_not_kept)
 }
 END_TEST
 
+/* Of a stream that never repeats nothing is looked for elsewhere but what was asked for or found
+ * there; however often something is found, it counts once. */
+START_TEST(what_never_repeats_is_not_looked_for_elsewhere)
+{
+    struct cache *c = test_cache_new(MB, 1000, 100000, 65536, 2);
+    struct test_key a;
+    struct test_key hot;
+    uint32_t i;
+
+    test_key(&hot, "hot", 1);
+    for (i = 0; i < 1000; i++) {
+        bool is_first = i < 256; /* by then it is known that none came again */
+
+        ck_assert(cache_is_rare(c, &test_key(&a, "never", i)->is) == !is_first);
+        (void)cache_is_worth(c, &a.is);
+        cache_note_again(c, &hot.is);
+        ck_assert(!cache_is_rare(c, &hot.is));
+    }
+    ck_assert(cache_is_rare(c, &test_key(&a, "new", 1)->is));
+    ck_assert(!cache_is_worth(c, &a.is));
+    ck_assert(!cache_is_rare(c, &a.is));
+    for (i = 0; i < 1000; i++) { /* those that others keep, and hardly a miss */
+        cache_note_again(c, &test_key(&a, "theirs", i)->is);
+        if (i % 4 == 0)
+            (void)is_worth(c, "ours", i);
+    }
+    for (i = 0; i < 256; i++)
+        (void)is_worth(c, "more", i);
+    ck_assert(!cache_is_rare(c, &test_key(&a, "new", 2)->is));
+    test_cache_free(c);
+}
+END_TEST
+
 /* The far end of 64 GB is reached: the last units of every shard are taken first. */
 START_TEST(sixty_four_gigabytes_are_addressed)
 {
@@ -546,6 +579,7 @@ int main(void)
     tcase_add_test(tc, memory_per_entry_has_a_budget);
     tcase_add_test(tc, sixty_four_gigabytes_are_addressed);
     tcase_add_test(tc, a_stream_that_never_repeats_is_not_kept);
+    tcase_add_test(tc, what_never_repeats_is_not_looked_for_elsewhere);
     tcase_add_test(tc, one_asks_and_the_others_wait);
     tcase_add_test(tc, counters_add_up);
     tcase_add_loop_test(
