@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from pgt import native, noise, postgres, proxy, waits, wire
+from pgt import late, native, noise, postgres, proxy, waits, wire
 from pgt.diff import Oracle
 from pgt.fake import FakeServer, serve
 
@@ -21,6 +21,8 @@ def pytest_addoption(parser):
                      help="of the shared pgpool and of pgbouncer; but session: links forced to change")
     parser.addoption("--set", action="append", default=[], metavar="NAME=VALUE",
                      help="a setting for each pgpool whose test does not give it")
+    parser.addoption("--late", type=int, default=0, metavar="N", help="pgpool's processes are scheduled late, one time in N")
+    parser.addoption("--few", type=int, default=0, metavar="N", help="pgpool reads a few bytes only, one time in N")
     parser.addoption("--slow", action="store_true", help="also tests that need minutes or gigabytes")
 
 
@@ -28,6 +30,8 @@ def pytest_configure(config):
     # A run that is told to end still ends what it started (atexit).
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     proxy.extra_conf.update(word.split("=", 1) for word in config.getoption("--set"))
+    if config.getoption("--late") or config.getoption("--few"):
+        late.put_in_front(config.getoption("--late"), config.getoption("--few"))
     config.addinivalue_line("markers", "oracle: compares with a direct run against PostgreSQL")
     config.addinivalue_line("markers", "session_mode: about what only session mode promises")
     config.addinivalue_line("markers", "slow: needs minutes or gigabytes, run with --slow")

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: PostgreSQL
+"""late: a pgpool whose processes are scheduled late, or whose sockets say little at a time, by a small library in front of libc's.
+
+What a test takes for granted about the order of two sockets, or about what pgpool has noticed, fails soon under it."""
+import os
+import shutil
+from pathlib import Path
+
+from pgt import procs
+
+SOURCE = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LEAST_MS 5
+#define MOST_MS  60
+#define FEW      64 /* bytes, at most, of a read that is cut */
+
+static uint64_t dice;
+static int whose; /* each process has dice of its own */
+static int late;  /* one call in so many; 0: none */
+static int few;
+
+static uint32_t throw_dice(uint32_t sides)
+{
+    int pid = (int)getpid();
+    uint64_t z;
+
+    if (whose != pid) {
+        dice = strtoull(getenv("PGT_LATE_SEED"), NULL, 10) * 1000003U + (uint64_t)pid;
+        late = atoi(getenv("PGT_LATE"));
+        few = atoi(getenv("PGT_FEW"));
+        whose = pid;
+    }
+    z = __atomic_add_fetch(&dice, 0x9E3779B97F4A7C15U, __ATOMIC_RELAXED);
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9U;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBU;
+    return (uint32_t)((z ^ (z >> 31)) % sides);
+}
+
+int epoll_pwait(int fd, struct epoll_event *events, int n, int timeout, const sigset_t *mask)
+{
+    int (*next)(int, struct epoll_event *, int, int, const sigset_t *) = dlsym(RTLD_NEXT, "epoll_pwait");
+    int found = next(fd, events, n, timeout, mask);
+    int why = errno;
+    uint32_t spread = throw_dice(MOST_MS - LEAST_MS + 1);
+    struct timespec t = {0, (long)(LEAST_MS + spread) * 1000000};
+
+    if ((found > 0 || timeout != 0) && late > 0 && throw_dice((uint32_t)late) == 0)
+        nanosleep(&t, NULL);
+    errno = why;
+    return found;
+}
+
+int epoll_wait(int fd, struct epoll_event *events, int n, int timeout)
+{
+    return epoll_pwait(fd, events, n, timeout, NULL);
+}
+
+ssize_t recv(int fd, void *to, size_t n, int flags)
+{
+    ssize_t (*next)(int, void *, size_t, int) = dlsym(RTLD_NEXT, "recv");
+    size_t some = 1 + throw_dice(FEW);
+
+    if (flags == 0 && few > 0 && some < n && throw_dice((uint32_t)few) == 0)
+        n = some;
+    return next(fd, to, n, flags);
+}
+"""
+
+
+def put_in_front(late: int, few: int) -> None:
+    """From now on PGPOOL_BIN is a pgpool that is late one time in `late`, and reads a few bytes one time in `few`."""
+    program = Path(os.environ["PGPOOL_BIN"])
+    home = procs.folder("late")
+    for other in program.parent.iterdir():  # tests look for programs beside it
+        if other.is_file() and other.name != program.name:
+            (home / other.name).symlink_to(other)
+    (home / "late.c").write_text(SOURCE, encoding="ascii")
+    compiler = shutil.which("cc") or "gcc"
+    procs.run([compiler, "-shared", "-fPIC", "-O1", "-o", str(home / "late.so"), str(home / "late.c"), "-ldl"])
+    script = home / program.name
+    script.write_text(f"#!/bin/sh\nPGT_LATE={late} PGT_FEW={few} PGT_LATE_SEED={os.environ.get('PGT_LATE_SEED', os.getpid())} "
+                      f"LD_PRELOAD={home}/late.so\nexport PGT_LATE PGT_FEW PGT_LATE_SEED LD_PRELOAD\nexec {program} \"$@\"\n",
+                      encoding="utf-8")
+    script.chmod(0o755)
+    os.environ["PGPOOL_BIN"] = str(script)
