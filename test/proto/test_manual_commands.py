@@ -229,6 +229,24 @@ def test_errors_have_a_next_step():
     assert not bare, "\n".join(bare)
 
 
+NO_NODE = {"the client has gone": "it is about a client", "the server connection of this transaction was lost": "its DETAIL is what the link had said",
+           "connection to server was lost": "a login that is passed on: SHOW POOL_NODES is the next step"}
+
+
+def test_errors_about_servers_name_them():
+    """Whoever is told that a server cannot be reached, or was lost, is told which."""
+    seen, bare = 0, []
+    for file in [f for name in ("backend", "session", "login", "native") for f in (TOP / "src/core" / name).glob("*.c")]:
+        for call, rest in calls(file.read_text(encoding="utf-8"), "err_set|err_set_fatal|err_set_errno|link_fail_text|client_end_text"):
+            if re.search(r'"08(001|006)"', call):
+                seen += 1
+                text = re.findall(r'"((?:[^"\\]|\\.)*)"', call)[1]
+                if text not in NO_NODE and "node" not in text and "%s" not in text and "node %d" not in rest:
+                    bare.append(f"{file.name}: {text}")
+    assert seen > 15
+    assert not bare, "\n".join(bare)
+
+
 def test_man_pages_exist():
     """Every program, every name of pcp, and the files of settings have one that is installed."""
     made = "".join(p.read_text(encoding="utf-8") for p in TOP.glob("src/bin/**/module.am")).replace("\\\n", " ")

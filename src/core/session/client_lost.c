@@ -15,14 +15,8 @@
 
 #include "client_lost_int.h"
 
-void client_lost_err(struct err *err)
-{
-    err_clear(err);
-    err_set(err, "08006", "the server connection of this transaction was lost");
-    err_hint(err, "Roll back, and run the transaction again.");
-}
-
-bool client_lost_by_timeout(const struct err *words)
+/* The server has ended the session because of a time-out of its own. */
+static bool is_of_timeout(const struct err *words)
 {
     static const char *const timeout[] = {"25P03", "25P04", "57P05"};
     unsigned i;
@@ -33,13 +27,24 @@ bool client_lost_by_timeout(const struct err *words)
     return false;
 }
 
+void client_lost_err(const struct err *words, struct err *err)
+{
+    if (words != NULL && is_of_timeout(words)) {
+        *err = *words;
+        return;
+    }
+    err_clear(err);
+    err_set(err, "08006", "the server connection of this transaction was lost");
+    err_hint(err, "Roll back, and run the transaction again.");
+    if (words != NULL)
+        err_detail(err, "%s", words->msg);
+}
+
 void client_lost_put(const struct err *words, struct buf *out)
 {
-    struct err err;
+    struct err err = {0};
 
-    client_lost_err(&err);
-    if (words != NULL && client_lost_by_timeout(words))
-        err = *words;
+    client_lost_err(words, &err);
     err.severity = ERR_ERROR;
     wire_put_err(out, &err);
 }

@@ -6,11 +6,9 @@
 
 #include "client_feed_int.h"
 
-/* What it is told. */
-void client_lost_err(struct err *err);
-/* In the server's `words`, when these are of its time-out; NULL: it left none. */
+/* What it is told, with what the link had said when it was lost (NULL: nothing is known): as its
+ * DETAIL, or in its place, when it is the server's word about a time-out of its own. */
+void client_lost_err(const struct err *words, struct err *err);
 void client_lost_put(const struct err *words, struct buf *out);
-/* The server has ended the session because of a time-out of its own. */
-bool client_lost_by_timeout(const struct err *words);
 
 #endif

@@ -532,7 +532,9 @@ bool share_repair_again(struct client *c)
     }
     if (t->mend.tries++ == SHARE_MAX_REPAIRS) {
         repair_done(t);
-        link_fail_text(c->link, "08006", "a server connection could not be brought up to date");
+        link_fail_text(c->link, "08006",
+            "a server connection could not be brought up to date (node %d)",
+            c->link->pool->cluster_node);
         return true;
     }
     s->reset_seen = t->mend.vars != NULL;

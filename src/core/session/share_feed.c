@@ -182,9 +182,7 @@ static bool must_tell_lost(struct client *c, const struct sql_facts *facts, stru
         facts->stmts[0].kind == SQL_ROLLBACK && facts->stmts[0].tx.op == SQL_TX_ROLLBACK)
         share_tx_tell(s);
     if (s->tx == SHARE_TX_UNTOLD)
-        client_lost_err(err);
-    if (s->tx == SHARE_TX_UNTOLD && s->turn->lost_words != NULL)
-        *err = *s->turn->lost_words;
+        client_lost_err(s->turn->lost_words, err);
     return s->tx == SHARE_TX_UNTOLD;
 }
 

@@ -634,7 +634,9 @@ static void on_cut_short(struct client *c, struct link *link, const struct errms
         buf_put(&out, m->whole.p, m->whole.n);
         client_send(c, &out);
     } else if (fails_tx || s->phase == SHARE_ATTACHED || is_asked_in_vain(c, link)) {
-        link_fail_text(link, "08006", "a server connection could not be brought up to date");
+        link_fail_text(link, "08006",
+            "a server connection could not be brought up to date (node %d)",
+            link->pool->cluster_node);
     }
 }
 

@@ -431,12 +431,12 @@ static void lost_judging(struct client *c, struct link *link, const struct err *
     share_fail_parked(c, err);
 }
 
-/* The server has ended the session by a setting: its own words say more than that it is lost. */
+/* How the link was lost says more than that it is: the client is told with what it sends next. */
 static void keep_lost_words(struct share *s, const struct err *err)
 {
     struct share_turn *t = s->turn;
 
-    if (s->tx != SHARE_TX_UNTOLD || !client_lost_by_timeout(err))
+    if (s->tx != SHARE_TX_UNTOLD)
         return;
     if (t->lost_words == NULL)
         t->lost_words = mem_alloc(sizeof *t->lost_words);

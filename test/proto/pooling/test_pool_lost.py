@@ -2,6 +2,8 @@
 """test_pool_lost: links that die at a bad moment, in transaction mode: what a client was told of parameters is put right
 by the next link that answers it, and what is certain is not answered with an error.
 """
+import re
+
 import pytest
 from pooling_house import login, states, table
 
@@ -247,6 +249,8 @@ def test_commit_of_what_was_lost_before(pg, start_pool, mode):
             if word == "commit":
                 assert (states(found), found[-1].body) == (["08006"], b"I"), how
                 assert "".join(m.type for m in found if m.type != "S") == front + "EZ", how
+                (cause,) = [m.fields.get("D", "") for m in found if m.type == "E"]
+                assert re.search(r"administrator command|\(node \d\)", cause), "what ended it is told"
             elif how != "more" or not states(found):
                 assert (states(found), found[-1].body) == ([], b"I"), how
                 assert "".join(m.type for m in found if m.type != "S") == front + "C" + behind + "Z", how
