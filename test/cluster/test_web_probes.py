@@ -48,6 +48,17 @@ def test_nothing_without_a_port(pg, start_pool):
     assert not [pid for pid in pool.pids() if b"HTTP" in open(f"/proc/{pid}/cmdline", "rb").read()]
 
 
+def test_only_this_machine_by_default(pg, start_pool):
+    """Who listens on all addresses would answer at 127.0.0.2, too."""
+    pool = start_pool(pg.address, http_port=procs.free_port())
+    web.wait_status(pool.conf["http_port"], "/livez", 200)
+    with pytest.raises(OSError):
+        web.ask(pool.conf["http_port"], "/livez", host="127.0.0.2")
+    open_pool = start_pool(pg.address, http_port=procs.free_port(), http_listen_addresses="*")
+    web.wait_status(open_pool.conf["http_port"], "/livez", 200)
+    assert web.ask(open_pool.conf["http_port"], "/livez", host="127.0.0.2").status == 200
+
+
 def test_headers(pg, start_pool):
     pool = web_pool(start_pool, pg.address)
     headers = web.ask(pool.web, "/livez").headers
@@ -160,12 +171,23 @@ def test_too_many_from_one_address(pg, start_pool):
 
 
 @pytest.mark.slow
-def test_a_slow_stranger(pg, start_pool):
-    """A byte now and then is no silence; a request has a limit as a whole."""
-    pool = web_pool(start_pool, pg.address)
-    web.wait_status(pool.web, "/livez", 200)
-    with socket.create_connection(("127.0.0.1", pool.web)) as sock:
-        sock.sendall(b"GET /livez HTTP/1.1\r\nX-Slow: ")
+@pytest.mark.parametrize("https", [False, True])
+def test_a_slow_stranger(pg, start_pool, https):
+    """A byte now and then is no silence; a request has a limit as a whole, and so has the handshake in front of it."""
+    pair = certs.Authority("one").issue("localhost")
+    conf = {"http_ssl": True, "ssl_cert": pair.cert, "ssl_key": pair.key} if https else {}
+    pool = start_pool(pg.address, http_port=procs.free_port(), **conf)
+    at = ("127.0.0.1", pool.conf["http_port"])
+
+    def listens() -> bool:
+        try:
+            socket.create_connection(at).close()
+            return True
+        except OSError:
+            return False
+    waits.wait_for("HTTP is served", listens)
+    with socket.create_connection(at) as sock:
+        sock.sendall(b"\x16\x03\x01\x02\x00\x01" if https else b"GET /livez HTTP/1.1\r\nX-Slow: ")
 
         def sent_one_more() -> bool:
             try:
@@ -177,7 +199,7 @@ def test_a_slow_stranger(pg, start_pool):
             except OSError:
                 return True
         waits.wait_for("the connection is ended", sent_one_more, 90)
-    assert web.ask(pool.web, "/livez").status == 200
+    assert listens()
 
 
 def test_long_requests(pg, start_pool):

@@ -2,12 +2,14 @@
 """The container's entrypoint: the environment becomes files that pgpool takes."""
 import os
 import re
+import signal
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from pgt import procs
+from pgt import procs, waits
+from pgt.wire import Address, Wire
 
 ENTRYPOINT = Path(__file__).parents[2] / "packaging/container/entrypoint"
 BASE = {"PGPOOL_BACKEND_NODES": "0:pg-0:5432,1:[fd00::2]:5433:2,2:pg-2"}
@@ -110,3 +112,43 @@ def test_an_own_pgpool_conf_is_left_alone(folder):
     (folder / "pgpool.conf").write_text("# mine\n", encoding="utf-8")
     assert run(folder).returncode == 0
     assert [f.name for f in folder.iterdir()] == ["pgpool.conf"]
+
+
+def may_unshare() -> bool:
+    return subprocess.run(["unshare", "--pid", "--fork", "true"], capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.skipif(not may_unshare(), reason="no PID namespace may be made here")
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_it_is_process_1_and_stops(pg, folder, how):
+    """As in a container: pgpool takes the place of the script, and signals have their effect though it is process 1."""
+    more = folder / "more.conf"
+    more.write_text(f"pcp_port = {procs.free_port()}\npcp_listen_addresses = ''\n", encoding="ascii")
+    port = procs.free_port()
+    log = folder / "log"
+    with open(log, "wb") as out, subprocess.Popen(
+            ["unshare", "--pid", "--fork", "--kill-child", str(ENTRYPOINT), "pgpool"], stdout=out, stderr=subprocess.STDOUT,
+            env={"PATH": f"{Path(os.environ['PGPOOL_BIN']).parent}:{os.environ['PATH']}", "PGPOOL_CONF_DIR": str(folder),
+                 "PGPOOL_RUN_DIR": str(folder), "PGPOOL_WORK_DIR": str(folder), "PGPOOL_PORT": str(port), "PGPOOL_LISTEN_ADDRESSES": "127.0.0.1",
+                 "PGPOOL_USER_CONF_FILE": str(more), "PGPOOL_NUM_INIT_CHILDREN": "1",
+                 "PGPOOL_BACKEND_NODES": f"0:{pg.address.host}:{pg.address.port}"}) as outer:
+        try:
+            def client() -> Wire | None:
+                try:
+                    w = Wire(Address("127.0.0.1", port), seconds=30)
+                    w.login()
+                    return w
+                except OSError:
+                    return None
+            w = waits.wait_for("pgpool answers", client, 30)
+            inner = int(Path(f"/proc/{outer.pid}/task/{outer.pid}/children").read_text(encoding="ascii"))
+            assert b"pgpool" in Path(f"/proc/{inner}/cmdline").read_bytes()
+            assert re.search(rb"^NSpid:.*\t1$", Path(f"/proc/{inner}/status").read_bytes(), re.M)
+            if how == signal.SIGTERM:
+                w.bye()  # a smart stop would wait for it
+            os.kill(inner, how)
+            if how == signal.SIGINT:
+                assert [m.sqlstate for m in w.read_eof() if m.type == "E"] == ["57P01"]
+            assert outer.wait(30 * waits.SCALE) == 0, log.read_text(encoding="utf-8")
+        finally:
+            outer.kill()
