@@ -46,7 +46,8 @@ struct wd_event {
     int16_t primary;
     bool was_primary;  /* LOST: the server was the primary */
     bool is_on;        /* PAUSE, LEAD */
-    uint32_t epoch;    /* END */
+    uint32_t epoch;    /* END; of LEAD, without is_on: wd_election_timeout of `member` in
+                          milliseconds, 0 from a build that does not say, nor says is_on */
     uint32_t timeline; /* END, PRIMARY: of the primary; 0: not known */
     int64_t at_us;     /* wall clock of who proposed it */
     uint8_t identity[WD_IDENTITY_BYTES];
@@ -77,6 +78,8 @@ struct wd_state {
     int32_t leader; /* by the last WD_EV_LEAD */
     int32_t former; /* who may have had the address before: of those who led, the last one but this
                        that could take it; the same: that is over; WD_NO_MEMBER: nobody */
+    uint32_t leader_ms;   /* its wd_election_timeout, by its word; 0: it does not say */
+    uint32_t shortest_ms; /* of all who led since the address was given last; 0: nobody says */
     int64_t leader_since_us;
     char leader_why[WD_TEXT_BYTES]; /* why that one, and no other */
     char given_why[VIEW_WHY_BYTES]; /* of the last one that gave the address up: why */

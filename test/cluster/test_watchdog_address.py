@@ -80,6 +80,12 @@ class Holder:
         if number == signal.SIGKILL:
             self.popen.wait()
 
+    def end(self) -> None:
+        """In order."""
+        assert self.popen.stdin
+        self.popen.stdin.close()
+        self.popen.wait(30)
+
     def close(self) -> None:
         if self.popen.poll() is None:
             self.popen.send_signal(signal.SIGCONT)
@@ -318,6 +324,48 @@ def test_no_address_but_hooks(net, start):
     one.tell("deaf")
     one.wait("lost")
     waits.wait_for("the other hook", (folder / "down").exists)
+
+
+@pytest.mark.parametrize("how", ["the lead is lost", "pgpool stops"])
+def test_the_hook_back_comes_behind_the_hook(start, how):
+    """Whatever the first does to an address elsewhere, the second has the last word; and the next first one waits for it."""
+    folder = procs.folder("hooks")
+    notes = folder / "notes"
+    up = f"echo begin >> {notes}; while test ! -e {folder}/go; do sleep 0.05; done; echo up >> {notes}"
+    one = start(0, "", f"wd_escalation_command = '{up}'\nwd_de_escalation_command = 'echo down >> {notes}'\n")
+    one.tell("lead")
+    waits.wait_for("the hook runs", notes.exists)
+    one.tell("stop")
+    again = how == "the lead is lost"
+    if again:
+        waits.wait_for("it is heard", lambda: one.status()["leading"] == "0")
+        assert one.status()["held"] == "1", "somebody else may take it while the hook is at it"
+        one.tell("lead")
+        waits.wait_for("it is heard", lambda: one.status()["leading"] == "1")
+    else:
+        one.end()
+    (folder / "go").touch()
+    expected = "begin up down begin up".split() if again else "begin up down".split()
+    waits.wait_for("all hooks have run", lambda: len(notes.read_text(encoding="ascii").split()) >= len(expected))
+    assert notes.read_text(encoding="ascii").split() == expected
+
+
+def test_commands_end_before_the_lease(start):
+    """Where the kernel does not take the address away, commands need time for it: they begin a second before. By the clock of leases; a slow
+    machine has some tries."""
+    folder = procs.folder("hooks")
+    gone = folder / "gone"
+    for _ in range(5):
+        one = start(0, "", f"wd_de_escalation_command = 'cut -d\" \" -f1 /proc/uptime > {gone}.new; mv {gone}.new {gone}'\n")
+        one.lead()
+        last = boot_s() - PERIOD_MS / 1000
+        one.tell("deaf")
+        waits.wait_for("the hook has run", gone.exists)
+        left = last + LEASE_MS / 1000 - float(gone.read_text(encoding="ascii"))
+        gone.unlink()
+        if left > 0.2:
+            return
+    assert left > 0.2
 
 
 def commands(folder, ping: int) -> str:

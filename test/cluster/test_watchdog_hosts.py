@@ -3,11 +3,12 @@
 lose their wire or part of the others. A fourth host asks all the time who has the address: never do two have it."""
 import contextlib
 import signal
+import socket
 
 import pytest
 
 from pgt import ether, waits
-from watchdog_lab import PATIENCE, V4, V6, clusters
+from watchdog_lab import CLIENTS, PATIENCE, V4, V6, clusters
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +87,33 @@ def test_leader_loses_one_of_the_others(cluster, net):
     finally:
         for i in (old, deaf):
             net.switch.run("ip", "link", "set", c.hosts[i].port, "type", "bridge_slave", "isolated", "off")
+
+
+def test_who_calls_from_where_a_member_is_stays(cluster, net):
+    """More connections than wd_port keeps, none of which says a word: those from where no member is go, though they are younger."""
+    c = cluster()
+    holder = c.start()
+    member = (holder + 1) % 3
+    waits.wait_for("it has called", lambda: f"connection is received: pgpool {member} is" in c.members[holder].log(), PATIENCE)
+    with contextlib.ExitStack() as stack:
+        def call(host: ether.Host) -> socket.socket:
+            sock = stack.enter_context(contextlib.closing(host.socket(socket.AF_INET, socket.SOCK_STREAM)))
+            sock.settimeout(10)
+            sock.connect((c.hosts[holder].address, 9000))
+            sock.setblocking(False)
+            return sock
+
+        def is_closed(sock: socket.socket) -> bool:
+            try:
+                return sock.recv(1) == b""
+            except BlockingIOError:
+                return False
+            except OSError:
+                return True
+        theirs = call(c.hosts[member])
+        others = [call(net.hosts[CLIENTS]) for _ in range(40)]
+        waits.wait_for("some have to go", lambda: sum(map(is_closed, others)) >= 9)
+        assert not is_closed(theirs)
 
 
 def test_all_at_once(cluster):

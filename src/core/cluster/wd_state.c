@@ -10,9 +10,10 @@
 #include <string.h>
 
 #define FORMAT       2
-#define STATE_FORMAT 3
+#define STATE_FORMAT 4
 #define OLDEST       1 /* without timelines and pauses */
 #define NO_REASONS   2 /* of a state that does not say why */
+#define NO_TIMES     3 /* of a state without election time-outs */
 
 void wd_state_init(struct wd_state *s)
 {
@@ -212,7 +213,8 @@ static void tell_why(struct wd_state *s, int before)
         snprintf(s->leader_why, sizeof s->leader_why, "pgpool %d was not heard any more", before);
 }
 
-/* One that could not take the address leaves behind whom it would have taken it from. */
+/* One that could not take the address leaves behind whom it would have taken it from; a build that
+ * does not say whether it could is taken for who has it. */
 static bool apply_lead(struct wd_state *s, const struct wd_event *e)
 {
     int before = s->leader;
@@ -225,9 +227,12 @@ static bool apply_lead(struct wd_state *s, const struct wd_event *e)
         s->former = s->leader;
         return true;
     }
-    if (!wd_state_is_owed(s))
+    if (!wd_state_is_owed(s) || s->leader_ms == 0)
         s->former = s->leader;
+    if (s->is_given || s->shortest_ms == 0 || (e->epoch != 0 && e->epoch < s->shortest_ms))
+        s->shortest_ms = e->epoch;
     s->leader = e->member;
+    s->leader_ms = e->epoch;
     s->leader_since_us = e->at_us;
     s->was_given = s->is_given;
     s->is_given = false;
@@ -450,6 +455,8 @@ void wd_state_put(const struct wd_state *s, struct buf *out)
         buf_put_cstr(out, s->pauses.database[i]);
     buf_put_cstr(out, s->leader_why);
     buf_put_cstr(out, s->given_why);
+    put(out, s->leader_ms, 4);
+    put(out, s->shortest_ms, 4);
 }
 
 static void get_shared(struct reader *r, struct wd_state *s)
@@ -498,6 +505,10 @@ bool wd_state_get(struct slice in, struct wd_state *s)
     if (!r.bad && format > NO_REASONS) {
         get_text(&r, s->leader_why, sizeof s->leader_why);
         get_text(&r, s->given_why, sizeof s->given_why);
+    }
+    if (!r.bad && format > NO_TIMES) {
+        s->leader_ms = (uint32_t)get(&r, 4);
+        s->shortest_ms = (uint32_t)get(&r, 4);
     }
     if (!r.bad && r.left == 0)
         return true;

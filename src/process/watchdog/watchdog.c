@@ -189,7 +189,7 @@ static void begin(struct wd *w)
     struct err err = {0};
 
     if (!w->is_new && loop_now_us(&w->role.loop) - w->begun_us <
-                          WD_SILENT_AT_START(opts.election_ms) * CLOCK_US_PER_MS)
+                          WD_SILENT_AT_START(w->promised_ms) * CLOCK_US_PER_MS)
         return;
     opts.nmembers = w->is_new ? find_members(w, members) : 0;
     if (opts.nmembers == -1)
@@ -200,7 +200,8 @@ static void begin(struct wd *w)
             opts.nmembers > 0 ? "watchdog: the cluster begins with %d pgpools"
                               : "watchdog: there is a cluster: waiting to be added to it",
             opts.nmembers);
-    w->raft = wd_raft_new(&w->role.loop, &opts, &calls, &w->state, w, &err);
+    if (wd_disk_promise(w, &err) == 0)
+        w->raft = wd_raft_new(&w->role.loop, &opts, &calls, &w->state, w, &err);
     if (w->raft != NULL)
         return;
     log_err(LVL_WARNING, &err);

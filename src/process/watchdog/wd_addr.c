@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "sys/clock.h"
@@ -25,6 +26,7 @@
 #define SLEPT_MS      100 /* the two clocks cannot be read at once */
 
 static void begin(struct wd_addr *a);
+static void de_escalate(struct wd_addr *a);
 
 /* ---- clocks ---- */
 
@@ -188,6 +190,20 @@ void wd_addr_run_beside(struct wd_addr *a, const char *name, const char *command
         (void)run_start(a->lp, &spec);
 }
 
+void wd_addr_run_after(
+    struct wd_addr *a, const struct run *before, const char *name, const char *command)
+{
+    struct buf line = {0};
+
+    if (command[0] == '\0')
+        return;
+    buf_printf(
+        &line, "while kill -0 %d 2>/dev/null; do sleep 0.1; done; %s", run_pid(before), command);
+    buf_put_byte(&line, '\0');
+    wd_addr_run_beside(a, name, line.data);
+    buf_free(&line);
+}
+
 /* ---- beginning ---- */
 
 static void take(struct wd_addr *a)
@@ -201,13 +217,29 @@ static void take(struct wd_addr *a)
         wd_addr_taken(a);
 }
 
+/* Its counterpart comes behind it, whatever has become of the lead meanwhile. */
 static void on_hook(void *owner, const struct run_end *end)
 {
     struct wd_addr *a = owner;
 
-    a->run = NULL;
-    if (a->stage == WD_HOOK)
+    a->hook = NULL;
+    if (a->stage == WD_HOOK) {
         take(a);
+    } else if (a->stage == WD_GIVING) {
+        a->stage = WD_IDLE;
+        de_escalate(a);
+        if (a->is_leading)
+            begin(a);
+    }
+}
+
+static void on_hook_back(void *owner, const struct run_end *end)
+{
+    struct wd_addr *a = owner;
+
+    a->hook = NULL;
+    if (a->stage == WD_WAITING && a->is_leading && !timer_is_armed(&a->again))
+        begin(a);
 }
 
 /* False when there is none, or it cannot be run. */
@@ -223,8 +255,24 @@ static bool run_hook(struct wd_addr *a)
     if (a->words.up_hook[0] == '\0')
         return false;
     a->stage = WD_HOOK;
-    a->run = run_start(a->lp, &spec);
-    return a->run != NULL;
+    a->hook = run_start(a->lp, &spec);
+    return a->hook != NULL;
+}
+
+/* The next wd_escalation_command waits for its end. */
+static void de_escalate(struct wd_addr *a)
+{
+    struct run_spec spec = {.name = "wd_de_escalation_command",
+        .line = a->words.down_hook,
+        .limit_ms = HOOK_LIMIT_MS,
+        .done = on_hook_back,
+        .owner = a};
+
+    if (!a->is_escalated || a->hook != NULL)
+        return;
+    a->is_escalated = false;
+    if (a->words.down_hook[0] != '\0')
+        a->hook = run_start(a->lp, &spec);
 }
 
 /* The kernel's way asks while it waits; commands cannot, and a hook may move an address by itself.
@@ -239,7 +287,8 @@ static bool must_wait(const struct wd_addr *a)
 /* Leading, nothing held, nothing going on. */
 static void begin(struct wd_addr *a)
 {
-    if (a->unfit[0] != '\0' || wd_trusted_state(a->trusted) == WD_TRUST_UNKNOWN) {
+    if (a->unfit[0] != '\0' || wd_trusted_state(a->trusted) == WD_TRUST_UNKNOWN ||
+        a->hook != NULL) {
         a->stage = WD_WAITING;
         return;
     }
@@ -280,6 +329,10 @@ static void withdraw(struct wd_addr *a, const char *why)
     if (is_held(a))
         note_loss(a, why);
     timer_stop(a->lp, &a->again);
+    if (a->stage == WD_HOOK) {
+        a->stage = WD_GIVING;
+        return;
+    }
     if (a->how == WD_ADDR_COMMANDS) {
         withdraw_commands(a);
         return;
@@ -288,13 +341,6 @@ static void withdraw(struct wd_addr *a, const char *why)
         wd_kernel_drop(a);
     run_forget(&a->run);
     a->stage = WD_IDLE;
-}
-
-static void de_escalate(struct wd_addr *a)
-{
-    if (a->is_escalated)
-        wd_addr_run_beside(a, "wd_de_escalation_command", a->words.down_hook);
-    a->is_escalated = false;
 }
 
 static void stop(struct wd_addr *a, const char *why)
@@ -352,6 +398,10 @@ void wd_addr_lead(struct wd_addr *a, int64_t valid_until_boot_ms)
     int64_t span_ms = valid_until_boot_ms - wd_addr_boot_ms();
 
     look_at_clocks(a);
+    if (a->how != WD_ADDR_KERNEL) { /* a command takes its time, too */
+        valid_until_boot_ms -= WD_ADDR_LATE_MS;
+        span_ms -= WD_ADDR_LATE_MS;
+    }
     if (span_ms <= 0 || valid_until_boot_ms <= a->lease_ms)
         return;
     a->lease_ms = valid_until_boot_ms;
@@ -595,8 +645,11 @@ void wd_addr_free(struct wd_addr **ap)
     *ap = NULL;
     stop(a, "this pgpool stops");
     if (a->must_give)
-        wd_command_give_after(a);
+        wd_addr_run_after(a, a->run, "if_down_cmd", a->words.down);
+    if (a->is_escalated) /* the hook still runs */
+        wd_addr_run_after(a, a->hook, "wd_de_escalation_command", a->words.down_hook);
     run_forget(&a->run);
+    run_forget(&a->hook);
     timer_stop(a->lp, &a->again);
     task_cancel(&a->tell);
     wd_kernel_fini(a);

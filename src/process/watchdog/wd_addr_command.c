@@ -98,14 +98,3 @@ void wd_command_give(struct wd_addr *a)
     if (a->run == NULL)
         timer_start(a->lp, &a->again, TRY_AGAIN_MS);
 }
-
-void wd_command_give_after(struct wd_addr *a)
-{
-    struct buf line = {0};
-
-    buf_printf(&line, "while kill -0 %d 2>/dev/null; do sleep 0.1; done; %s", run_pid(a->run),
-        a->words.down);
-    buf_put_byte(&line, '\0');
-    wd_addr_run_beside(a, "if_down_cmd", line.data);
-    buf_free(&line);
-}

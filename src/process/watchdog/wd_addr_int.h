@@ -23,7 +23,7 @@ enum wd_stage {
     WD_WAITING, /* wanted, but something hinders; tried again later */
     WD_TAKING,  /* the way is at it */
     WD_HELD,
-    WD_GIVING /* the way is giving it up, which takes time with commands */
+    WD_GIVING /* the way is giving it up, which takes time with commands, or the hook has to end */
 };
 
 /* Its own part of the way over the kernel. */
@@ -70,7 +70,8 @@ struct wd_addr {
     struct io watch;
     int nopen; /* ios that are not closed yet, at the end */
     struct timer again;
-    struct run *run; /* hook, question or if_up_cmd / if_down_cmd */
+    struct run *run;  /* question or if_up_cmd / if_down_cmd */
+    struct run *hook; /* wd_escalation_command or its counterpart: never both */
     struct wd_addr_kernel kernel;
     struct wd_trusted *trusted;
     struct conf_list watched; /* wd_monitoring_interfaces_list; the items are ours */
@@ -104,6 +105,9 @@ bool wd_addr_find_place(struct wd_addr *a);
 bool wd_addr_is_here(const struct wd_addr *a);
 /* Starts an operator's command whose end nobody waits for. */
 void wd_addr_run_beside(struct wd_addr *a, const char *name, const char *command);
+/* The same, when `before` has ended, which is not heard of any more: this process ends. */
+void wd_addr_run_after(
+    struct wd_addr *a, const struct run *before, const char *name, const char *command);
 
 /* ---- the ways ---- */
 
@@ -122,7 +126,5 @@ void wd_kernel_step(struct wd_addr *a);
 void wd_command_take(struct wd_addr *a);
 /* wd_addr_given follows. */
 void wd_command_give(struct wd_addr *a);
-/* At the end of this process, while if_up_cmd runs: if_down_cmd when that has ended, unseen. */
-void wd_command_give_after(struct wd_addr *a);
 
 #endif

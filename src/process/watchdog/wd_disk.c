@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
@@ -20,6 +21,7 @@
 #include "wd_int.h"
 
 #define IDENTITY_FILE "identity"
+#define ELECTION_FILE "election_timeout"
 #define LOG_FOLDER    "log"
 
 static void name_self(struct wd *w)
@@ -80,10 +82,10 @@ static int drop_term(const char *dir, struct err *err)
     return 0;
 }
 
-static void identity_path(const struct wd *w, char *out, size_t room)
+/* A file beside the folder of the log. */
+static void file_path(const struct wd *w, const char *name, char *out, size_t room)
 {
-    snprintf(out, room, "%.*s", (int)(strlen(w->dir) - strlen("/" LOG_FOLDER)), w->dir);
-    strncat(out, "/" IDENTITY_FILE, room - strlen(out) - 1);
+    snprintf(out, room, "%.*s/%s", (int)(strlen(w->dir) - strlen("/" LOG_FOLDER)), w->dir, name);
 }
 
 int wd_disk_renew(struct wd *w, struct err *err)
@@ -94,7 +96,7 @@ int wd_disk_renew(struct wd *w, struct err *err)
 
     if (crypto_random(w->identity, sizeof w->identity, err) == -1)
         return -1;
-    identity_path(w, path, sizeof path);
+    file_path(w, IDENTITY_FILE, path, sizeof path);
     fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     rc = fd == -1 ? -1 : fd_write_all(fd, w->identity, sizeof w->identity);
     if (rc == 0)
@@ -112,13 +114,55 @@ static bool read_identity(struct wd *w)
     int fd;
     ssize_t n;
 
-    identity_path(w, path, sizeof path);
+    file_path(w, IDENTITY_FILE, path, sizeof path);
     fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd == -1)
         return false;
     n = read(fd, w->identity, sizeof w->identity);
     close(fd);
     return n == (ssize_t)sizeof w->identity;
+}
+
+/* 0: this disk does not say. */
+static int64_t read_promise(const struct wd *w)
+{
+    char path[WD_PATH_BYTES + 32];
+    char text[24] = "";
+    int fd;
+
+    file_path(w, ELECTION_FILE, path, sizeof path);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd == -1)
+        return 0;
+    (void)!read(fd, text, sizeof text - 1);
+    close(fd);
+    return strtoll(text, NULL, 10);
+}
+
+/* A machine that loses its power takes longer to come back than any promise lasts: no fsync. */
+int wd_disk_promise(struct wd *w, struct err *err)
+{
+    int64_t now_ms = wd_conf(w)->wd_election_timeout_ms;
+    char path[WD_PATH_BYTES + 32];
+    char next[WD_PATH_BYTES + 32];
+    char text[24];
+    int fd;
+    int rc;
+
+    if (read_promise(w) == now_ms)
+        return 0;
+    file_path(w, ELECTION_FILE, path, sizeof path);
+    file_path(w, ELECTION_FILE ".next", next, sizeof next);
+    snprintf(text, sizeof text, "%lld\n", (long long)now_ms);
+    fd = open(next, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    rc = fd == -1 ? -1 : fd_write_all(fd, text, strlen(text));
+    if (fd != -1 && close(fd) == -1)
+        rc = -1;
+    if (rc == 0)
+        rc = rename(next, path);
+    if (rc != 0)
+        err_set_errno(err, errno, "could not write file \"%s\"", path);
+    return rc == 0 ? 0 : -1;
 }
 
 int wd_disk_open(struct wd *w, struct err *err)
@@ -135,6 +179,9 @@ int wd_disk_open(struct wd *w, struct err *err)
     if (make_folder(w->dir, err) == -1)
         return -1;
     name_self(w);
+    w->promised_ms = read_promise(w);
+    if (w->promised_ms < wd_conf(w)->wd_election_timeout_ms)
+        w->promised_ms = wd_conf(w)->wd_election_timeout_ms;
     w->is_new = !has_log(w->dir);
     if (w->is_new && drop_term(w->dir, err) == -1)
         return -1;

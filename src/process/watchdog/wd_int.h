@@ -20,7 +20,8 @@
 #define WD_TICK_MS    200
 #define WD_PATH_BYTES 4096
 /* A process that begins anew has forgotten whom it follows, and that it votes for nobody else until
- * the election time-out; leases rest on that. So it keeps away from elections for as long. */
+ * the election time-out; leases rest on that. So it keeps away from elections for as long: by the
+ * time-out of then, which may have been longer. */
 #define WD_SILENT_AT_START(election_ms) ((election_ms) + LOOP_TICK_MS)
 
 /* How far a pgpool has come with the log of the cluster. */
@@ -39,7 +40,9 @@ struct wd_other {
     bool is_leaving;
     bool is_told_of_list; /* the log was told that it lists other members than we do */
     struct wd_status said;
-    int64_t granted_boot_ms; /* it has followed us until then, by our clock */
+    int64_t
+        granted_boot_ms; /* it follows us until our election time-out after that, by our clock */
+    int64_t election_ms; /* its own, as its last answer had it; 0: none came */
 };
 
 /* What of the log was followed here, of what is about no server. */
@@ -118,8 +121,9 @@ struct wd {
     char address_why[WD_TEXT_BYTES];
     int64_t leaderless_us; /* since when nobody leads, by the loop; 0: somebody does */
     int ticks;
-    int nbarred;      /* addresses that the others were told of in this tick */
-    int64_t begun_us; /* loop time at which this process began */
+    int nbarred;         /* addresses that the others were told of in this tick */
+    int64_t begun_us;    /* loop time at which this process began */
+    int64_t promised_ms; /* the election time-out by which it may have promised before that */
     struct timer tick;
     struct timer stop_limit;
 };
@@ -168,6 +172,9 @@ static inline bool wd_is_outdated(const struct wd *w)
 /* wd_disk.c: the folder of the log. */
 /* Finds out who this is (pgpool_node_id) and opens the folder. -1 with *err. */
 int wd_disk_open(struct wd *w, struct err *err);
+/* The election time-out of now is the one by which this pgpool promises; w->promised_ms is that of
+ * before, or this one when it is longer. -1 with *err when that could not be noted. */
+int wd_disk_promise(struct wd *w, struct err *err);
 /* This disk holds no log: it gets a new identity. */
 int wd_disk_renew(struct wd *w, struct err *err);
 

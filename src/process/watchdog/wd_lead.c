@@ -438,6 +438,7 @@ void wd_lead_step(struct wd *w)
     }
     if (!w->lead.is_told) {
         wd_lead_event(&e, WD_EV_LEAD);
+        e.epoch = (uint32_t)wd_conf(w)->wd_election_timeout_ms;
         w->lead.is_told = wd_lead_propose(w, &e);
         return;
     }

@@ -20,18 +20,23 @@
 #define MARGIN_MS 50
 #define EARLY_MS  600 /* before its time the address is asked for */
 
-static int64_t lease_ms(const struct wd *w)
+static int64_t lease_ms(int64_t election_ms)
 {
-    return wd_conf(w)->wd_election_timeout_ms / 2 + WD_ADDR_MIN_LEASE_MS;
+    return election_ms / 2 + WD_ADDR_MIN_LEASE_MS;
 }
 
-/* What is left of a former leader's lease when we are elected, at most. */
+/* What is left of a former leader's lease when we are elected, at most: by his election time-out,
+ * which may be another one than ours. The shorter that is, the more is left. */
 static int64_t wait_ms(const struct wd *w)
 {
-    int64_t left_ms = lease_ms(w) - wd_conf(w)->wd_election_timeout_ms;
+    int64_t election_ms = wd_conf(w)->wd_election_timeout_ms;
+    int64_t left_ms;
 
     if (w->state.was_given)
         return 0;
+    if (w->state.shortest_ms != 0 && w->state.shortest_ms < election_ms)
+        election_ms = w->state.shortest_ms;
+    left_ms = lease_ms(election_ms) - election_ms;
     return (left_ms > 0 ? left_ms : 0) + MARGIN_MS;
 }
 
@@ -80,7 +85,7 @@ void wd_lease_step(struct wd *w)
     if (wd_state_is_owed(&w->state))
         return;
     wd_addr_not_before(w->addr, since_ms + wait_ms(w));
-    wd_addr_lead(w->addr, granted + lease_ms(w));
+    wd_addr_lead(w->addr, granted + lease_ms(wd_conf(w)->wd_election_timeout_ms));
 }
 
 /* Followers vote for nobody else until the election time-out after they heard of us. */

@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "auth/hba.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "config/conf.h"
@@ -42,7 +43,8 @@ struct wd_conn {
     struct list node; /* of net->conns */
     struct wd_net *net;
     bool is_out;
-    int peer; /* who it is, or claims to be */
+    int peer;             /* who it is, or claims to be */
+    struct hba_addr addr; /* from where, or to where */
     enum conn_state state;
     struct timer limit;
     struct buf in;
@@ -61,6 +63,8 @@ struct wd_peer {
     struct wd_conn *out;
     struct wd_conn *in;
     int64_t heard_us;
+    struct hba_addr called_at;  /* where it was reached last */
+    struct hba_addr calls_from; /* and from where it has called, and proved itself */
     bool told_refused;
     bool told_release;
 };
@@ -264,6 +268,7 @@ static bool take_proof(struct wd_conn *c, const uint8_t *proof)
     if (p->in != NULL)
         close_conn(p->in);
     p->in = c;
+    p->calls_from = c->addr;
     p->heard_us = c->open_us;
     return send_sealed(c, 'W', slice_of("", 0));
 }
@@ -393,6 +398,15 @@ static void on_limit(struct timer *t)
         refuse(c, "It said nothing for too long.");
 }
 
+static struct hba_addr addr_of(int fd)
+{
+    struct sockaddr_storage sa = {0};
+    socklen_t n = sizeof sa;
+
+    (void)getpeername(fd, (struct sockaddr *)&sa, &n);
+    return hba_addr_of((const struct sockaddr *)&sa);
+}
+
 static struct wd_conn *make_conn(struct wd_net *net, int fd, bool is_out, int peer)
 {
     struct wd_conn *c = mem_alloc_zero(sizeof *c);
@@ -400,6 +414,7 @@ static struct wd_conn *make_conn(struct wd_net *net, int fd, bool is_out, int pe
     c->net = net;
     c->is_out = is_out;
     c->peer = peer;
+    c->addr = addr_of(fd);
     list_push_back(&net->conns, &c->node);
     timer_init(&c->limit, on_limit);
     timer_start(net->lp, &c->limit, PROOF_MS);
@@ -422,6 +437,7 @@ static void on_dialled(int fd, const struct err *err, void *ctx)
         return;
     }
     p->out = make_conn(p->net, fd, true, p->id);
+    p->called_at = p->out->addr;
     if (wd_hello_make(&ours, p->out->talk.hello[0], &failed) == -1 ||
         !send_raw(p->out, p->out->talk.hello[0], WD_HELLO_BYTES))
         close_conn(p->out);
@@ -437,9 +453,27 @@ static void on_retry(struct timer *t)
 
 /* Being called */
 
-/* Who says nothing keeps no member out: a member proves itself at once. */
+static bool is_same(const struct hba_addr *a, const struct hba_addr *b)
+{
+    return a->n != 0 && a->n == b->n && memcmp(a->bytes, b->bytes, (size_t)a->n) == 0;
+}
+
+static bool is_of_member(const struct wd_net *net, const struct hba_addr *addr)
+{
+    int i;
+
+    for (i = 0; i < WD_MAX_MEMBERS; i++)
+        if (is_member(net, i) &&
+            (is_same(addr, &net->peer[i].called_at) || is_same(addr, &net->peer[i].calls_from)))
+            return true;
+    return false;
+}
+
+/* Who says nothing keeps no member out: a member proves itself at once, and who calls from where no
+ * member is goes first. */
 static void drop_oldest_stranger(struct wd_net *net)
 {
+    struct wd_conn *oldest = NULL;
     struct list *it;
 
     for (it = net->conns.next; it != &net->conns; it = it->next) {
@@ -447,9 +481,15 @@ static void drop_oldest_stranger(struct wd_net *net)
 
         if (c->is_out || c->state == CONN_READY)
             continue;
-        refuse(c, "Too many connections have proved nothing.");
-        return;
+        if (oldest == NULL)
+            oldest = c;
+        if (is_of_member(net, &c->addr))
+            continue;
+        oldest = c;
+        break;
     }
+    if (oldest != NULL)
+        refuse(oldest, "Too many connections have proved nothing.");
 }
 
 static void on_accepted(

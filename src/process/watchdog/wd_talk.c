@@ -150,8 +150,8 @@ static void take_status(struct wd *w, int from, struct slice body)
 }
 
 /* Does a majority follow us? A pong says: I have heard of you so long before; until the election
- * time-out after that I vote for nobody else. All by our own clock, from when the question was
- * sent. */
+ * time-out after that, mine, I vote for nobody else. All by our own clock, from when the question
+ * was sent. */
 
 void wd_talk_ping(struct wd *w)
 {
@@ -175,20 +175,39 @@ static void take_ping(struct wd *w, int from, struct wire_reader *r)
     put_u64(&out, sent);
     put_u64(&out, (uint64_t)wd_raft_heard_ago_ms(w->raft));
     put_u64(&out, term);
+    put_u64(&out, (uint64_t)wd_conf(w)->wd_election_timeout_ms);
     wd_net_send(w->net, from, TALK_PONG, buf_slice(&out));
     buf_free(&out);
 }
 
+/* By how much a promise is shorter than ours would be. */
+static int64_t shorter_ms(struct wd *w, int from, int64_t theirs_ms)
+{
+    int64_t ours_ms = wd_conf(w)->wd_election_timeout_ms;
+    struct wd_other *o = &w->other[from];
+
+    if (theirs_ms != ours_ms && theirs_ms != o->election_ms)
+        log_at_detail(LVL_WARNING, NULL, "Set it to the same on all.",
+            "watchdog: pgpool %d has a wd_election_timeout of %lld ms, and this one, which leads, "
+            "of %lld ms",
+            from, (long long)theirs_ms, (long long)ours_ms);
+    o->election_ms = theirs_ms;
+    return theirs_ms < ours_ms ? ours_ms - theirs_ms : 0;
+}
+
+/* An older build does not say what its time-out is. */
 static void take_pong(struct wd *w, int from, struct wire_reader *r)
 {
     int64_t sent_ms = (int64_t)get_u64(r);
     int64_t ago_ms = (int64_t)get_u64(r);
     uint64_t term = get_u64(r);
+    int64_t theirs_ms =
+        wire_reader_left(r) > 0 ? (int64_t)get_u64(r) : (int64_t)wd_conf(w)->wd_election_timeout_ms;
     int64_t since_ms;
 
     if (r->bad || !wd_is_leading(w) || wd_raft_term(w->raft) != term || ago_ms < 0)
         return;
-    since_ms = sent_ms - ago_ms;
+    since_ms = sent_ms - ago_ms - shorter_ms(w, from, theirs_ms);
     if (sent_ms <= wd_addr_boot_ms() && since_ms > w->other[from].granted_boot_ms)
         w->other[from].granted_boot_ms = since_ms;
     wd_lease_step(w);

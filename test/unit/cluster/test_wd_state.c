@@ -195,7 +195,7 @@ END_TEST
 /* Who could not take the address yet leaves behind from whom. */
 START_TEST(test_address_is_owed)
 {
-    struct wd_event lead = {.type = WD_EV_LEAD};
+    struct wd_event lead = {.type = WD_EV_LEAD, .epoch = 500};
     struct wd_event out = {.type = WD_EV_LEAD, .is_on = true};
     struct wd_event given = {.type = WD_EV_GIVEN};
     struct wd_state s;
@@ -229,6 +229,65 @@ START_TEST(test_address_is_owed)
     ck_assert(wd_state_apply(&s, &lead));
     ck_assert(!wd_state_is_owed(&s));
     ck_assert_int_eq(s.former, 2);
+}
+END_TEST
+
+/* A build that never says that who led before is out may have taken the address all the same. */
+START_TEST(test_who_led_by_an_older_build)
+{
+    struct wd_event lead = {.type = WD_EV_LEAD, .epoch = 500};
+    struct wd_state s;
+
+    wd_state_init(&s);
+    ck_assert(wd_state_apply(&s, &lead));
+    lead.member = 1;
+    lead.epoch = 0;
+    ck_assert(wd_state_apply(&s, &lead));
+    ck_assert_int_eq(s.former, 0);
+    lead.member = 2;
+    lead.epoch = 500;
+    ck_assert(wd_state_apply(&s, &lead));
+    ck_assert(wd_state_is_owed(&s));
+    ck_assert_int_eq(s.former, 1);
+}
+END_TEST
+
+/* Whoever leads next waits by the shortest, until the address was given up in order. */
+START_TEST(test_the_shortest_time_out)
+{
+    struct wd_event lead = {.type = WD_EV_LEAD, .epoch = 900};
+    struct wd_event given = {.type = WD_EV_GIVEN, .member = 1};
+    struct buf text = {0};
+    struct wd_state s;
+    struct wd_state back;
+
+    wd_state_init(&s);
+    ck_assert(wd_state_apply(&s, &lead));
+    ck_assert_uint_eq(s.shortest_ms, 900);
+    lead.member = 1;
+    lead.epoch = 300;
+    ck_assert(wd_state_apply(&s, &lead));
+    lead.member = 2;
+    lead.epoch = 500;
+    ck_assert(wd_state_apply(&s, &lead));
+    ck_assert_uint_eq(s.shortest_ms, 300);
+    lead.epoch = 0;
+    ck_assert(wd_state_apply(&s, &lead));
+    ck_assert_uint_eq(s.shortest_ms, 300);
+    wd_state_put(&s, &text);
+    ck_assert(wd_state_get(buf_slice(&text), &back));
+    ck_assert(wd_state_equal(&s, &back));
+    text.data[0] = 3; /* what a build wrote that kept no times */
+    text.len -= 8;
+    ck_assert(wd_state_get(buf_slice(&text), &back));
+    ck_assert_uint_eq(back.shortest_ms, 0);
+    ck_assert_int_eq(back.leader, 2);
+    buf_free(&text);
+    given.member = 2;
+    ck_assert(wd_state_apply(&s, &given));
+    lead.epoch = 900;
+    ck_assert(wd_state_apply(&s, &lead));
+    ck_assert_uint_eq(s.shortest_ms, 900);
 }
 END_TEST
 
@@ -460,6 +519,8 @@ int main(void)
     tcase_add_test(tc, test_malformed);
     tcase_add_test(tc, test_kept_events);
     tcase_add_test(tc, test_address_is_owed);
+    tcase_add_test(tc, test_who_led_by_an_older_build);
+    tcase_add_test(tc, test_the_shortest_time_out);
     tcase_add_test(tc, test_address_is_given);
     tcase_add_test(tc, test_orders);
     tcase_add_test(tc, test_disks);

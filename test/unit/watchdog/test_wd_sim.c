@@ -8,7 +8,7 @@
  * to give the lead away, and no snapshots are sent, for libraft's fixture reads behind its log when
  * it cuts one that a snapshot has begun. At every step: at most one pgpool holds the address, and
  * each failover promotes at most one server. After each storm: one leads and holds the address, all
- * logs are the same, no server is forgotten. test_wd_sim [SEEDS [FIRST]] */
+ * logs are the same, no server is forgotten. test_wd_sim [SEEDS [FIRST [STEP]]] */
 #include "config.h"
 
 #include <raft.h>
@@ -31,6 +31,14 @@
 static unsigned long seed;
 
 struct world world;
+
+/* The first is the usual one; a leader's messages come often enough for any of the others. */
+const int sim_election_ms[ELECTIONS] = {500, 300, 900};
+
+static int election_ms(const struct pool *p)
+{
+    return sim_election_ms[p->election];
+}
 
 void sim_fail(const char *what)
 {
@@ -236,6 +244,13 @@ static void begin(struct pool *p, int i)
     p->tick_ms = p->look_ms = sim_now_ms();
 }
 
+static void set_election(struct pool *p, int election)
+{
+    p->election = election;
+    raft_set_election_timeout(p->raft, (unsigned)election_ms(p));
+    raft_set_heartbeat_timeout(p->raft, (unsigned)election_ms(p) / 5);
+}
+
 /* What a new process does not know any more; the log is on the disk. */
 static void forget_leader(struct raft *r)
 {
@@ -270,13 +285,21 @@ static void come_back(struct pool *p, int i)
     forget_leader(p->raft);
 }
 
-/* A leader cannot be begun anew within the fixture: it hangs. */
+/* A leader cannot be begun anew within the fixture: it hangs. One that begins anew with another
+ * election time-out keeps to what it has promised by the former one (wd_disk.c). */
 static void go_away(struct pool *p, int i, bool restarts, int64_t ms)
 {
+    int64_t promised_ms;
+
     p->restarts = restarts && p->raft->state == RAFT_FOLLOWER;
     if (p->restarts) {
         p->holds = false;
-        ms += WD_SILENT_AT_START(ELECTION_MS);
+        promised_ms = election_ms(p);
+        if (world.differ)
+            set_election(p, (int)sim_below(ELECTIONS));
+        if (promised_ms < election_ms(p))
+            promised_ms = election_ms(p);
+        ms += WD_SILENT_AT_START(promised_ms);
     }
     p->sleeps = !p->restarts && sim_below(3) == 0;
     p->gone_ms = sim_now_ms();
@@ -391,7 +414,8 @@ static void begin_plot(int heir)
             set_cut(i, heir, true);
             world.plot_leader = i;
             world.plot_heir = heir;
-            world.plot_ms = sim_now_ms() + ELECTION_MS + sim_below(2 * ELECTION_MS);
+            world.plot_ms = sim_now_ms() + election_ms(&world.pool[heir]) +
+                            sim_below(2 * (uint32_t)election_ms(&world.pool[heir]));
         }
 }
 
@@ -424,6 +448,7 @@ static void make_trouble(void)
 {
     int i = (int)sim_below((uint32_t)world.n);
     int k = (int)sim_below((uint32_t)world.n);
+    uint32_t slow = world.differ ? 200 : 600; /* still fast enough for the shortest time-out */
 
     switch (sim_below(world.yields ? 12 : 10)) {
     case 0:
@@ -440,9 +465,9 @@ static void make_trouble(void)
         break;
     case 5:
         raft_fixture_set_disk_latency(
-            &world.f, (unsigned)i, 1 + sim_below(sim_below(4) == 0 ? 600 : 20));
+            &world.f, (unsigned)i, 1 + sim_below(sim_below(4) == 0 ? slow : 20));
         raft_fixture_set_network_latency(
-            &world.f, (unsigned)i, 1 + sim_below(sim_below(4) == 0 ? 300 : 30));
+            &world.f, (unsigned)i, 1 + sim_below(sim_below(4) == 0 ? slow / 2 : 30));
         break;
     case 6:
         begin_plot(i);
@@ -471,8 +496,10 @@ static void run(int64_t ms, bool is_storm)
 
     while (sim_now_ms() < end_ms) {
         raft_fixture_step(&world.f);
-        raft_fixture_set_randomized_election_timeout(
-            &world.f, sim_below((uint32_t)world.n), ELECTION_MS + sim_below(ELECTION_MS));
+        i = (int)sim_below((uint32_t)world.n);
+        raft_fixture_set_randomized_election_timeout(&world.f, (unsigned)i,
+            (unsigned)election_ms(&world.pool[i]) +
+                sim_below((uint32_t)election_ms(&world.pool[i])));
         if (sim_now_ms() == last_ms)
             continue;
         last_ms = sim_now_ms();
@@ -490,6 +517,30 @@ static void run(int64_t ms, bool is_storm)
     }
 }
 
+/* For who looks into a seed that fails. */
+static void print_pools(void)
+{
+    int i;
+    unsigned k;
+
+    for (i = 0; i < world.n; i++) {
+        const struct pool *p = &world.pool[i];
+        const struct raft *r = p->raft;
+
+        printf("pgpool %d: state %d term %llu election %d ms, %llu events, back %lld, members", i,
+            (int)r->state, (unsigned long long)r->current_term, election_ms(p),
+            (unsigned long long)p->w.state.nevents, (long long)p->back_ms);
+        for (k = 0; k < r->configuration.n; k++)
+            printf(" %llu%s", (unsigned long long)r->configuration.servers[k].id - 1,
+                r->configuration.servers[k].role == RAFT_VOTER ? "" : "?");
+        for (k = 0; r->state == RAFT_LEADER && k < r->configuration.n; k++)
+            printf(" (%d next %llu match %llu)", r->leader_state.progress[k].state,
+                (unsigned long long)r->leader_state.progress[k].next_index,
+                (unsigned long long)r->leader_state.progress[k].match_index);
+        printf("\n");
+    }
+}
+
 static void check_calm(void)
 {
     const struct wd_state *first = &world.pool[0].w.state;
@@ -500,8 +551,10 @@ static void check_calm(void)
     for (i = 0; i < world.n; i++) {
         struct wd *w = &world.pool[i].w;
 
-        if (!wd_state_equal(first, &w->state))
+        if (!wd_state_equal(first, &w->state)) {
+            print_pools();
             sim_fail("two logs differ");
+        }
         if (!wd_is_leading(w))
             continue;
         nleaders++;
@@ -510,6 +563,8 @@ static void check_calm(void)
         if (wd_raft_voters(w->raft, voter) != world.n)
             sim_fail("a member is forgotten");
     }
+    if (nleaders != 1)
+        print_pools();
     if (nleaders != 1)
         sim_fail("nobody leads, or too many do");
     for (i = 0; i < SERVERS; i++)
@@ -530,6 +585,7 @@ static void try_seed(int n, int nwitnesses)
     world.n = n;
     world.nwitnesses = nwitnesses;
     world.yields = seed % 3 == 0;
+    world.differ = seed % 5 == 0;
     for (i = 0; i < SERVERS; i++)
         world.server[i].lives = true;
     world.server[0].is_primary = true;
@@ -549,8 +605,7 @@ static void try_seed(int n, int nwitnesses)
 
         p->raft = raft_fixture_get(&world.f, (unsigned)i);
         sim_guard(p);
-        raft_set_election_timeout(p->raft, ELECTION_MS);
-        raft_set_heartbeat_timeout(p->raft, ELECTION_MS / 5);
+        set_election(p, world.differ ? (int)sim_below(ELECTIONS) : 0);
         raft_set_snapshot_threshold(p->raft, 16);
         raft_set_snapshot_trailing(p->raft, world.yields ? EVENTS : 4);
         raft_set_install_snapshot_timeout(p->raft, WD_SNAPSHOT_WAIT_MS);
@@ -578,7 +633,7 @@ static void try_seed(int n, int nwitnesses)
 }
 
 /* Of all pgpools but one; WD_NO_MEMBER: of all. */
-static struct conf_gen *load_conf(int without)
+static struct conf_gen *load_conf(int without, int election)
 {
     char path[] = "/tmp/test_wd_sim.XXXXXX";
     struct conf_report report;
@@ -590,7 +645,7 @@ static struct conf_gen *load_conf(int without)
     fprintf(file,
         "use_watchdog = on\nbackend_clustering_mode = 'streaming_replication'\n"
         "wd_election_timeout = %d\n",
-        ELECTION_MS);
+        sim_election_ms[election]);
     for (i = 0; i < MAX_POOLS; i++)
         if (i != without)
             fprintf(
@@ -610,17 +665,21 @@ int main(int argc, char **argv)
     static const int kinds[][2] = {{3, 0}, {3, 1}, {5, 0}, {7, 0}};
     unsigned long nseeds = argc > 1 ? strtoul(argv[1], NULL, 10) : 40;
     unsigned long first = argc > 2 ? strtoul(argv[2], NULL, 10) : 1;
+    unsigned long step = argc > 3 ? strtoul(argv[3], NULL, 10) : 1;
     unsigned long npromotions = 0;
     unsigned long nsnapshots = 0;
     unsigned long nrestored = 0;
     unsigned long nchanges = 0;
     int i;
+    int k;
 
     log_configure("", LVL_FATAL, LOG_DEFAULT);
-    world.gen = load_conf(WD_NO_MEMBER);
-    for (i = 0; i < MAX_POOLS; i++)
-        world.gen_without[i] = load_conf(i);
-    for (seed = first; seed < first + nseeds; seed++) {
+    for (k = 0; k < ELECTIONS; k++) {
+        world.gen[k] = load_conf(WD_NO_MEMBER, k);
+        for (i = 0; i < MAX_POOLS; i++)
+            world.gen_without[i][k] = load_conf(i, k);
+    }
+    for (seed = first; seed < first + nseeds * step; seed += step) {
         const int *kind = kinds[seed % (sizeof kinds / sizeof kinds[0])];
 
         try_seed(kind[0], kind[1]);
@@ -632,8 +691,10 @@ int main(int argc, char **argv)
     printf("%lu seeds, %lu failovers, %lu snapshots, %lu of them sent, %lu changes of members: one "
            "holder, one promotion, nothing forgotten\n",
         nseeds, npromotions, nsnapshots, nrestored, nchanges);
-    conf_gen_free(&world.gen);
-    for (i = 0; i < MAX_POOLS; i++)
-        conf_gen_free(&world.gen_without[i]);
+    for (k = 0; k < ELECTIONS; k++) {
+        conf_gen_free(&world.gen[k]);
+        for (i = 0; i < MAX_POOLS; i++)
+            conf_gen_free(&world.gen_without[i][k]);
+    }
     return EXIT_SUCCESS;
 }

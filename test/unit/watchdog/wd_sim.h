@@ -11,20 +11,21 @@
 #include "process/watchdog/wd_match.h"
 #include "process/watchdog/wd_rollback.h"
 
-#define MAX_POOLS   7
-#define SERVERS     3
-#define MESSAGES    8192
-#define EVENTS      4096
-#define ELECTION_MS 500
-#define STORMS      3
-#define STORM_MS    12000
-#define CALM_MS     25000
-#define TICK_MS     100
-#define LOOK_MS     200
-#define BOOT_MS     1000000 /* the boot clock at the beginning */
+#define MAX_POOLS 7
+#define SERVERS   3
+#define MESSAGES  8192
+#define EVENTS    4096
+#define ELECTIONS 3 /* different wd_election_timeout */
+#define STORMS    3
+#define STORM_MS  12000
+#define CALM_MS   25000
+#define TICK_MS   100
+#define LOOK_MS   200
+#define BOOT_MS   1000000 /* the boot clock at the beginning */
 
 struct pool {
     struct wd w;
+    int election; /* its wd_election_timeout, of sim_election_ms */
     struct raft_fsm fsm;
     struct raft *raft;
     struct raft_io inner; /* the fixture's; what libraft calls comes through our wd_match first */
@@ -93,11 +94,13 @@ struct world {
     int without; /* whom the settings of the others do not name now; WD_NO_MEMBER */
     int nchanges;
     bool yields; /* leaders are to give the lead away now and then */
-    struct conf_gen *gen;
-    struct conf_gen *gen_without[MAX_POOLS];
+    bool differ; /* wd_election_timeout is being changed: it is not the same on all */
+    struct conf_gen *gen[ELECTIONS];
+    struct conf_gen *gen_without[MAX_POOLS][ELECTIONS];
 };
 
 extern struct world world;
+extern const int sim_election_ms[ELECTIONS];
 
 /* Says seed, time and what went wrong; ends the program. */
 void sim_fail(const char *what);

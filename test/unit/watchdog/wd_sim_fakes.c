@@ -46,9 +46,11 @@ int64_t wd_addr_boot_ms(void)
 }
 const struct conf_gen *role_loop_gen(const struct role_loop *rl)
 {
+    int election = pool_of(LIST_ENTRY(rl, struct wd, role))->election;
+
     return world.without == WD_NO_MEMBER || world.without == world.at
-               ? world.gen
-               : world.gen_without[world.without];
+               ? world.gen[election]
+               : world.gen_without[world.without][election];
 }
 void timer_start(struct loop *lp, struct timer *t, int64_t delay_ms)
 {
