@@ -78,6 +78,7 @@ struct doubt_worker {
     _Atomic uint32_t nleft;  /* how often it left one to the control process */
     _Atomic uint64_t next;   /* number of the next transaction */
     _Atomic uint64_t oldest; /* it has done with all whose numbers are smaller */
+    _Atomic uint64_t ended;  /* and these are ended on all nodes: written by control */
 };
 
 /* One that is in doubt on a node, as the control process saw it last. */

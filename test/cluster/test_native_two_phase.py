@@ -151,6 +151,25 @@ def test_killed_at_every_step(pair, monkeypatch, who, step):
     waits.wait_for("the dead worker's file is gone", lambda: len(files(it)) <= 2, 40)
 
 
+def test_what_was_left_open_is_forgotten(pair, monkeypatch):
+    """Decided, and a connection is lost before it is committed there: the worker keeps it in mind until the control process has ended it."""
+    it = pair(conf_of_nodes=NODE, env=monkeypatch, kill=(3, "s"), **CONF)
+    with it.client() as c:
+        worker = int(c.rows("show pool_processes")[0][0])
+        for i in range(it.killed_at):
+            one(c, f"insert into t (id) values ({i})")
+        c.send(w.query(f"insert into t (id) values ({it.killed_at})"))
+        waits.wait_for("the worker stands", lambda: procs.stat_fields(worker)[0] == "T", 20)
+        it.nodes[1].rows(END_ALL)
+        os.kill(worker, signal.SIGCONT)
+        assert not [m for m in c.ready() if m.type == "E"]
+        assert settled(it) and int(count_of(it, "true")) == it.killed_at + 1
+        n = iter(range(100, 1000))
+        waits.wait_for("it is forgotten", lambda: one(c, f"insert into t (id) values ({next(n)})") and
+                       "1 decisions that were left open are ended" in it.pool.log(), 40)
+        assert [r[3] for r in it.status()] == ["up", "up"] and it.equal()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("node", [0, 1], ids=["main", "other"])
 @pytest.mark.parametrize("step", STEPS)

@@ -128,6 +128,25 @@ static void forget(struct native_decision *one)
     mem_free(one);
 }
 
+/* What was left to the control process and is ended on all nodes by now. */
+static void forget_ended(struct native_decisions *d)
+{
+    uint64_t ended = atomic_load(&d->row->ended);
+    struct list *node;
+    unsigned n = 0;
+
+    while ((node = list_first(&d->all)) != NULL) {
+        struct native_decision *one = LIST_ENTRY(node, struct native_decision, node);
+
+        if (!one->is_kept || one->gid.number >= ended)
+            break;
+        forget(one);
+        n++;
+    }
+    if (n > 0)
+        log_at(LVL_DEBUG1, "%u decisions that were left open are ended on all nodes", n);
+}
+
 /* ---- a transaction ---- */
 
 const char *native_decision_begin(struct native *n, struct err *err)
@@ -137,6 +156,7 @@ const char *native_decision_begin(struct native *n, struct err *err)
 
     if (d == NULL)
         return NULL;
+    forget_ended(d);
     one = mem_alloc_zero(sizeof *one);
     one->n = n;
     one->gid.owner = d->owner;

@@ -77,6 +77,7 @@ struct doubt_job {
     uint64_t signs;    /* of workers: who lives, what they left */
     int64_t looked_us; /* 0: never */
     int64_t alert_until_us;
+    uint64_t *oldest;      /* of each slot's worker, when the round began */
     uint32_t nleft;        /* commits in the gate that were left to us before this round ... */
     int64_t left_since_us; /* ... and have been since then; 0: none is */
 };
@@ -339,9 +340,35 @@ static void open_gate(struct doubt_job *job)
     job->left_since_us = 0;
 }
 
+/* Workers need not keep in mind what no server has any more. */
+static void tell_what_ended(struct doubt_job *job)
+{
+    const struct shm *shm = job->ctl->role.env->shm;
+
+    for (int i = 0; i < DOUBT_MAX_NODES; i++) {
+        if (conf_has_node(conf_now(job), i) && !job->node[i].has_answered)
+            return;
+    }
+    for (uint32_t i = 0; i < job->nitems; i++) {
+        const struct doubt_gid *gid = &job->items[i].gid;
+
+        if (job->items[i].row.gid[0] != '\0' && gid->owner.instance == job->us.instance &&
+            gid->owner.run == job->us.run && gid->owner.slot < (uint32_t)proc_nslots(shm) &&
+            gid->number < job->oldest[gid->owner.slot])
+            job->oldest[gid->owner.slot] = gid->number;
+    }
+    for (int slot = 0; slot < proc_nslots(shm); slot++) {
+        struct doubt_worker *w = doubt_worker_of(shm, (uint32_t)slot);
+
+        if (w != NULL)
+            atomic_store(&w->ended, job->oldest[slot]);
+    }
+}
+
 static void round_is_over(struct doubt_job *job)
 {
     open_gate(job);
+    tell_what_ended(job);
     server_sql_close(job->end);
     job->is_busy = false;
     publish(job);
@@ -431,6 +458,11 @@ static void look(struct doubt_job *job)
     struct err err = {0};
     bool some = false;
 
+    for (int slot = 0; slot < proc_nslots(job->ctl->role.env->shm); slot++) {
+        const struct doubt_worker *w = doubt_worker_of(job->ctl->role.env->shm, (uint32_t)slot);
+
+        job->oldest[slot] = w == NULL ? 0 : atomic_load(&w->oldest);
+    }
     buf_clear(&job->dead);
     (void)doubt_log_each(job->dir, job->us.instance, note_dead, job, &err);
     take_password(job);
@@ -518,6 +550,7 @@ void doubt_job_start(struct control *ctl)
         job->node[i].job = job;
         job->node[i].node = i;
     }
+    job->oldest = mem_alloc_zero((size_t)proc_nslots(ctl->role.env->shm) * sizeof *job->oldest);
     job->end = server_sql_new(&ctl->role.loop, on_ended, job);
     timer_init(&job->tick, on_tick);
     timer_start(&ctl->role.loop, &job->tick, TICK_MS);
@@ -537,6 +570,7 @@ void doubt_job_stop(struct control *ctl)
     secret_free(&job->password);
     buf_free(&job->dead);
     mem_free(job->items);
+    mem_free(job->oldest);
     mem_free(job);
     ctl->doubt = NULL;
 }
