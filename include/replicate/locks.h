@@ -10,10 +10,17 @@
 #include "base/buf.h"
 #include "base/slice.h"
 #include "parser/parser.h"
+#include "replicate/rewrite.h"
 
 /* Whether the rows of an INSERT get their numbers under a lock: insert_lock, or what the comment in
  * front of the statement says. `serial`: the table has such a default (struct repl_plan). */
 bool repl_must_lock(struct slice text, const struct sql_stmt *stmt, bool insert_lock, bool serial);
+/* How many sequences of the plan it locks: all or none. */
+uint32_t repl_sequences_to_lock(
+    struct slice text, const struct sql_stmt *stmt, bool insert_lock, const struct repl_plan *plan);
+/* That lock, which readers, vacuum and who writes to the tables do not wait for; no row comes back.
+ */
+void repl_sequence_lock_sql(struct slice sequence, struct buf *sql);
 /* The table an INSERT writes; NULL: it is none. */
 const struct sql_table *repl_insert_target(const struct sql_stmt *stmt);
 

@@ -73,6 +73,9 @@ struct repl_copy_plan {
     uint32_t n;
 };
 
+/* A statement that takes numbers of more is refused. */
+#define REPL_MAX_SEQUENCES 8
+
 struct repl_plan {
     enum repl_verdict verdict;
     const struct sql_table *table;
@@ -87,6 +90,10 @@ struct repl_plan {
     /* The table whose rows get numbers of a sequence: to be locked (insert_lock); NULL: none. */
     const struct sql_table *serial;
     bool serial_is_view;
+    /* Sequences whose numbers it takes, as expressions that can be cast to regclass: to be locked,
+     * for several tables may share one. */
+    struct slice sequences[REPL_MAX_SEQUENCES];
+    uint32_t nsequences;
     bool makes_lobj; /* a large object, under a number that the server picks */
     /* Rows that have to be filled in; NULL: none. */
     const struct repl_copy_plan *copy;

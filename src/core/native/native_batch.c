@@ -366,10 +366,10 @@ static void put_locks(struct native *n, const struct bound *bounds, unsigned cou
     for (unsigned k = 0; k < count; k++) {
         const struct bound *b = &bounds[k];
 
-        for (unsigned i = 0; b->locks && i < 2; i++) {
+        for (unsigned i = 0;
+             b->locks && native_lock_sql(n, b->sql, &b->facts.stmts[0], &b->plan, i, &sql); i++) {
+            put_lock(n, buf_slice(&sql));
             buf_clear(&sql);
-            if (native_lock_sql(n, b->sql, &b->facts.stmts[0], &b->plan, i, &sql))
-                put_lock(n, buf_slice(&sql));
         }
     }
     buf_free(&sql);

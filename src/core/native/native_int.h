@@ -460,7 +460,7 @@ static inline void native_gate_leave(struct native *n)
 /* What it did before it failed stays: numbers of a sequence, what a procedure has committed. */
 static inline bool native_leaves_some(const struct native *n)
 {
-    return n->plan.serial != NULL || n->place.commits > 0;
+    return n->plan.serial != NULL || n->plan.nsequences > 0 || n->place.commits > 0;
 }
 
 /* native_decide.c */

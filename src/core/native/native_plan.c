@@ -414,7 +414,14 @@ bool native_lock_sql(struct native *n, struct slice text, const struct sql_stmt 
 {
     const struct conf *conf = n->ss->conf;
     const struct sql_table *t = NULL;
+    uint32_t nsequences =
+        stmt == NULL ? 0 : repl_sequences_to_lock(text, stmt, conf->insert_lock, plan);
 
+    if (i < nsequences) {
+        repl_sequence_lock_sql(plan->sequences[i], sql);
+        return true;
+    }
+    i -= nsequences;
     if (plan->makes_lobj && conf->lobj_lock_table[0] != '\0' && i-- == 0) {
         repl_lobj_lock_sql(slice_of_str(conf->lobj_lock_table), sql);
         return true;
@@ -451,11 +458,10 @@ bool native_counts_commits(const struct native *n)
 
 void native_values_sql(struct native *n, const struct sql_stmt *s, struct buf *sql)
 {
-    for (unsigned i = 0; i < 2; i++) {
-        buf_printf(sql, "%s", sql->len > 0 ? ";" : "");
-        if (!native_lock_sql(n, n->planned, s == NULL ? NULL : n->planned_stmt, &n->plan, i, sql))
-            break;
-    }
+    const struct sql_stmt *stmt = s == NULL ? NULL : n->planned_stmt;
+
+    for (unsigned i = 0; native_lock_sql(n, n->planned, stmt, &n->plan, i, sql); i++)
+        buf_put_byte(sql, ';');
     if (sql->len > 0 && sql->data[sql->len - 1] == ';')
         sql->len--;
     if (n->plan.nasks > 0) {
@@ -602,7 +608,7 @@ static enum native_verdict plan_executed(struct native *n, const struct sql_stmt
             "with arguments that tell the time, where the statement has to be rewritten");
         return NATIVE_REFUSED;
     }
-    if (has_times && plan.serial == NULL && !plan.makes_lobj)
+    if (has_times && plan.serial == NULL && plan.nsequences == 0 && !plan.makes_lobj)
         return NATIVE_GO; /* its arguments are rewritten */
     n->planned = st->sql;
     n->planned_stmt = &facts->stmts[0];
@@ -610,6 +616,8 @@ static enum native_verdict plan_executed(struct native *n, const struct sql_stmt
         n->plan = plan;
     else
         n->plan.serial = plan.serial;
+    memcpy(n->plan.sequences, plan.sequences, sizeof plan.sequences);
+    n->plan.nsequences = plan.nsequences;
     return NATIVE_GO;
 }
 

@@ -8,6 +8,9 @@
 
 #include <string.h>
 
+/* The first key of an advisory lock of a sequence, whose oid is the second; documented. */
+#define LOCK_CLASS 1886857071
+
 /* Oids of PostgreSQL's own functions, which never change. */
 #define OID_LO_CREAT  957u
 #define OID_LO_CREATE 715u
@@ -44,6 +47,23 @@ bool repl_must_lock(struct slice text, const struct sql_stmt *stmt, bool insert_
     if (repl_insert_target(stmt) == NULL || says(text, stmt, "NO INSERT LOCK"))
         return false;
     return (insert_lock && serial) || says(text, stmt, "INSERT LOCK");
+}
+
+uint32_t repl_sequences_to_lock(
+    struct slice text, const struct sql_stmt *stmt, bool insert_lock, const struct repl_plan *plan)
+{
+    bool locks =
+        (insert_lock && !says(text, stmt, "NO INSERT LOCK")) || says(text, stmt, "INSERT LOCK");
+
+    return locks ? plan->nsequences : 0;
+}
+
+void repl_sequence_lock_sql(struct slice sequence, struct buf *sql)
+{
+    buf_printf(sql,
+        "SELECT FROM pg_catalog.pg_advisory_xact_lock(%d, "
+        "(%.*s)::pg_catalog.regclass::pg_catalog.oid::integer)",
+        LOCK_CLASS, (int)sequence.n, sequence.p);
 }
 
 /* One statement: the row is made, or the one that somebody else makes or has made is locked. It is

@@ -2,6 +2,7 @@
  * rewrite_calls.c: calls whose results are another on each node. Runs in: workers. Pure. */
 #include "config.h"
 
+#include "base/arena.h"
 #include "replicate/locks.h"
 
 #include "rewrite_int.h"
@@ -42,7 +43,7 @@ static const struct {
 enum repl_call repl_call_kind(const struct sql_func *f, const char **type)
 {
     *type = NULL;
-    if (slice_eq_str(f->name, "nextval"))
+    if (slice_eq_str(f->name, "nextval") || slice_eq_str(f->name, "setval"))
         return REPL_CALL_SERIAL;
     for (unsigned i = 0; i < sizeof calls / sizeof calls[0]; i++) {
         if (!slice_eq_str(f->name, calls[i].name))
@@ -94,8 +95,94 @@ static bool is_in_query(const struct repl_work *w, const struct sql_func *f)
     return false;
 }
 
+/* The sequence that a call names by a constant: ('x'::regclass, 5). Empty: by something else. */
+static struct slice sequence_of(struct repl_work *w, struct slice args)
+{
+    static const char *const may[] = {"::", "regclass", "text", "pg_catalog", "."};
+    const struct sql_token *tok;
+    uint32_t n;
+    uint32_t i;
+
+    if (sql_tokens(w->arena, args, &tok, &n) == -1 || n < 3 || tok[1].kind != SQL_TOKEN_STRING)
+        return slice_of("", 0);
+    for (i = 2; i < n; i++) {
+        struct slice as = slice_of(args.p + tok[i].offset, tok[i].len);
+        bool is_plain = false;
+
+        if (slice_eq_str(as, ",") || slice_eq_str(as, ")"))
+            break;
+        for (unsigned k = 0; k < sizeof may / sizeof may[0]; k++)
+            is_plain = is_plain || slice_ieq_str(as, may[k]);
+        if (!is_plain)
+            return slice_of("", 0);
+    }
+    return slice_of(args.p + tok[1].offset, tok[i - 1].offset + tok[i - 1].len - tok[1].offset);
+}
+
+void repl_add_sequence(struct repl_work *w, struct slice expr)
+{
+    struct repl_plan *p = w->plan;
+    uint32_t i = 0;
+
+    while (i < p->nsequences && !slice_eq(p->sequences[i], expr))
+        i++;
+    if (i < p->nsequences)
+        return;
+    if (i == REPL_MAX_SEQUENCES) {
+        w->failed = true;
+        return;
+    }
+    p->sequences[p->nsequences++] = expr;
+}
+
+void repl_sequences(struct repl_work *w, struct slice text, const struct sql_stmt *stmt)
+{
+    const char *type;
+
+    for (uint32_t i = 0; i < stmt->nfuncs; i++) {
+        const struct sql_func *f = &stmt->funcs[i];
+        struct slice name;
+
+        if (repl_call_kind(f, &type) != REPL_CALL_SERIAL)
+            continue;
+        name = sequence_of(w, slice_of(text.p + f->offset + f->len, f->call_len - f->len));
+        if (name.n == 0)
+            repl_differs(w, f->name);
+        else
+            repl_add_sequence(w, name);
+    }
+}
+
+void repl_default_sequences(
+    struct repl_work *w, struct slice table, const struct repl_column *column)
+{
+    struct sql_facts facts;
+    struct buf expr = {0};
+    const char *text;
+
+    if (column->def.n > 0) {
+        text = arena_printf(w->arena, "SELECT %.*s", (int)column->def.n, column->def.p);
+        if (text != NULL && sql_parse(w->arena, slice_of_str(text), &facts) != -1 &&
+            facts.nstmts == 1)
+            repl_sequences(w, slice_of_str(text), &facts.stmts[0]);
+        return;
+    }
+    buf_printf(&expr, "pg_catalog.pg_get_serial_sequence(");
+    repl_put_literal(&expr, table);
+    buf_printf(&expr, ", ");
+    repl_put_literal(&expr, column->name);
+    buf_put_byte(&expr, ')');
+    text = arena_strndup(w->arena, expr.data, expr.len);
+    if (text == NULL)
+        w->failed = true;
+    else
+        repl_add_sequence(w, slice_of(text, expr.len));
+    buf_free(&expr);
+}
+
 void repl_calls(struct repl_work *w, const struct sql_span *values, uint32_t n)
 {
+    repl_sequences(w, w->text, w->stmt);
     for (uint32_t i = 0; i < w->stmt->nfuncs; i++) {
         const struct sql_func *f = &w->stmt->funcs[i];
         const char *type;

@@ -186,6 +186,8 @@ static void one_column(struct repl_work *w, const struct sql_table *name,
         look_at_marks(w, c);
     if (c->is_sequence && w->plan->serial == NULL && (!has_data || copy->form.has_defaults))
         w->plan->serial = name;
+    if (c->is_sequence && (!has_data || copy->form.has_defaults))
+        repl_default_sequences(w, slice_of(w->text.p + name->offset, name->len), c);
     if (!c->is_sequence && !has_data)
         fill_column(w, c, list.end, copy);
 }

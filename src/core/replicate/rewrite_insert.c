@@ -515,6 +515,8 @@ static void note_columns(struct target *t)
             p->serial = t->name;
             p->serial_is_view = t->table->is_view;
         }
+        if (c->is_sequence && !(t->table->is_view && c->def.n == 0))
+            repl_default_sequences(t->w, slice_of(t->w->text.p + t->name->offset, t->name->len), c);
         if (i >= t->table->ncolumns && repl_default(t->w, c, true).n > 0)
             repl_differs(t->w, c->def);
         p->nasks = nasks;

@@ -76,6 +76,12 @@ bool repl_is_text_type(struct slice type);
 /* rewrite_calls.c: calls whose results differ. */
 enum repl_call { REPL_CALL_SAME, REPL_CALL_VALUE, REPL_CALL_SERIAL, REPL_CALL_OTHER };
 enum repl_call repl_call_kind(const struct sql_func *f, const char **type);
+/* Sequences whose numbers are taken: by the calls of a statement; by a column's default, or its
+ * identity, where `table` is the name as written. */
+void repl_sequences(struct repl_work *w, struct slice text, const struct sql_stmt *stmt);
+void repl_default_sequences(
+    struct repl_work *w, struct slice table, const struct repl_column *column);
+void repl_add_sequence(struct repl_work *w, struct slice expr);
 /* `values`: spans of rows of VALUES, where a call is evaluated once. */
 void repl_calls(struct repl_work *w, const struct sql_span *values, uint32_t n);
 

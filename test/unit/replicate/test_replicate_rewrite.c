@@ -39,6 +39,10 @@ static const struct repl_column old_columns[] = {
     {S("at"), S("timestamp without time zone"), S("('now'::text)::timestamp"), false, false},
 };
 static const struct repl_table old = {old_columns, 1, 0, false};
+static const struct repl_column identity_columns[] = {
+    {S("i d"), S("integer"), {"", 0}, false, true},
+};
+static const struct repl_table identity = {identity_columns, 1, 0, false};
 static const struct repl_table none = {NULL, 0, 0, false};
 /* A view of the first three columns of t. */
 static const struct repl_table view = {t_columns, 3, 2, true};
@@ -52,6 +56,8 @@ static const struct repl_table *find(void *ctx, const struct sql_table *table)
         return &tables[1];
     if (slice_eq_str(table->name, "plain"))
         return &tables[2];
+    if (slice_eq_str(table->name, "only_id"))
+        return &identity;
     if (slice_eq_str(table->name, "old"))
         return &old;
     if (slice_eq_str(table->name, "view"))
@@ -236,6 +242,41 @@ START_TEST(tables_with_sequences_are_named)
     ck_assert_ptr_nonnull(plan.serial);
     plan_for("SELECT nextval('x')", false);
     ck_assert_ptr_null(plan.serial);
+}
+END_TEST
+
+static const struct {
+    const char *sql;
+    const char *sequences; /* each behind a blank */
+    const char *differs;
+} numbered[] = {
+    {"SELECT nextval('x')", " 'x'", ""},
+    {"SELECT pg_catalog.nextval('a.x'::regclass), setval('\"Y\"', 3, true), "
+     "nextval('a.x'::regclass)",
+        " 'a.x'::regclass '\"Y\"'", ""},
+    {"SELECT nextval($1)", "", "nextval"},
+    {"SELECT nextval('x' || a) FROM plain", "", "nextval"},
+    {"SELECT nextval(a) FROM plain", "", "nextval"},
+    {"INSERT INTO s (v) VALUES (1)", " 's_id_seq'::regclass", ""},
+    {"INSERT INTO plain (a) VALUES (nextval('x')), (nextval('y'))", " 'x' 'y'", ""},
+    {"INSERT INTO only_id DEFAULT VALUES", " pg_catalog.pg_get_serial_sequence('only_id', 'i d')",
+        ""},
+    {"UPDATE plain SET a = nextval('x')", " 'x'", "nextval"},
+    {"SELECT 1", "", ""},
+};
+
+START_TEST(sequences_are_named)
+{
+    struct buf all = {0};
+
+    plan_for(numbered[_i].sql, false);
+    for (uint32_t i = 0; i < plan.nsequences; i++)
+        buf_printf(&all, " %.*s", (int)plan.sequences[i].n, plan.sequences[i].p);
+    buf_put_byte(&all, '\0');
+    ck_assert_str_eq(all.data, numbered[_i].sequences);
+    buf_free(&all);
+    ck_assert_str_eq(arena_strndup(arena, plan.differs.n > 0 ? plan.differs.p : "", plan.differs.n),
+        numbered[_i].differs);
 }
 END_TEST
 
@@ -433,6 +474,7 @@ int main(void)
     tcase_add_loop_test(tc, what_may_differ, 0, sizeof doubtful / sizeof doubtful[0]);
     tcase_add_loop_test(tc, what_it_is, 0, sizeof natures / sizeof natures[0]);
     tcase_add_test(tc, numbers_of_transactions);
+    tcase_add_loop_test(tc, sequences_are_named, 0, sizeof numbered / sizeof numbered[0]);
     tcase_add_test(tc, tables_with_sequences_are_named);
     tcase_add_test(tc, the_catalogue_is_asked);
     tcase_add_test(tc, parse_gets_parameters);
