@@ -164,7 +164,7 @@ def test_too_many_from_one_address(pg, start_pool):
     socks = [socket.create_connection(("127.0.0.1", pool.web)) for _ in range(80)]
     waits.wait_for("as many are left as may be", lambda: sum(map(ended, socks)) >= 16)
     assert web.ask(pool.web, "/livez").status == 200
-    assert sum(map(ended, socks)) in (16, 17)
+    assert 16 <= sum(map(ended, socks)) <= 20, "nobody else goes"
     assert not ended(socks[-1])
     for sock in socks:
         sock.close()
