@@ -51,7 +51,8 @@ def warm(pool) -> None:
 
 def started(fake, start_pool, script, **conf):
     server = fake(script)
-    pool = start_pool(server.address, **{"num_init_children": 1, "max_backend_connections": 1, "reset_query_delay": 1000, **conf})
+    pool = start_pool(server.address, **{"num_init_children": 1, "max_backend_connections": 1, "reset_query_delay": 1000,
+                                         "role_check_delay": 0, **conf})
     warm(pool)
     waits.wait_for("the first session is reset", lambda: script.texts()[-1:] == ["DISCARD ALL"], 10)
     return server, pool

@@ -4,7 +4,9 @@ by whichever message it hears of it."""
 import pytest
 
 from pgt import waits
+from pgt.fake import error
 from pgt.wire import SYNC, Wire, bind, execute, parse, query
+from pgt.wire import pg as pg_messages
 
 WORDS = ("25P03", "terminating connection due to idle-in-transaction timeout")
 
@@ -41,3 +43,38 @@ def test_session_mode(pg, start_pool):
     """The session ends as without pgpool."""
     w = ended(pg, start_pool(pg.address, num_init_children=1))
     assert words(w.read_eof()) == [WORDS]
+
+
+BYE = error("57P01", "terminating connection due to administrator command", "FATAL")
+MODES = {"transaction": {"pool_mode": "transaction"}, "balanced": {"load_balance_mode": True}}
+
+
+@pytest.mark.parametrize("in_transaction", [False, True])
+@pytest.mark.parametrize("how", ["simple", "extended"])
+@pytest.mark.parametrize("mode", MODES)
+def test_said_long_before_its_end(fake, start_pool, mode, how, in_transaction):
+    """A server process that has said its last words may take its time to go: nothing is asked of it any more."""
+    def script(conn):
+        conn.greet()
+        for kind, body in conn.messages():
+            assert conn.number not in ended_ones, f"{kind} {body!r} behind the last words"
+            conn.send(conn.answer(kind, body))
+
+    ended_ones: set[int] = set()
+    server = fake(script)
+    nodes = [server.address] * (2 if mode == "balanced" else 1)
+    pool = start_pool(*nodes, num_init_children=1, backend_flag0="ALWAYS_PRIMARY", **MODES[mode])
+    with Wire(pool.address, seconds=5) as w:
+        assert w.login("fake", "fake")[-1].type == "Z"
+        w.rows("begin" if in_transaction else "select 1")
+        w.rows("insert into t values (1)")
+        link = next(c for c in reversed(server.links()) if "Q" in c.seen)
+        ended_ones.add(link.number)
+        link.send(BYE)
+        waits.wait_for("pgpool lets it go", lambda: link.sock.fileno() == -1)
+        w.send(query("insert into t values (2)") if how == "simple" else pg_messages("insert into t values (2)") + SYNC)
+        found = w.ready()
+        assert [m.sqlstate for m in found if m.type == "E"] == (["08006"] if in_transaction else [])
+        assert found[-1].body == (b"E" if in_transaction else b"I")
+        w.rows("rollback")
+        assert w.rows("select 1") == [[b"1"]]

@@ -375,6 +375,20 @@ static void link_end_free(struct link *link)
         be->on_free_ended(be, node);
 }
 
+static void link_on_end(struct link *link, int errnum)
+{
+    if (link->phase == LINK_IDLE || link->phase == LINK_CLEANING) {
+        link_end_free(link);
+        return;
+    }
+    if (errnum == 0)
+        link_fail_text(link, "08006", "server closed the connection unexpectedly (node %d)",
+            link->pool->cluster_node);
+    else
+        link_fail_text(link, "08006", "connection to server was lost (node %d): %s",
+            link->pool->cluster_node, strerror(errnum));
+}
+
 /* False: nobody can have asked for such a message, and the link is gone. */
 static bool link_is_asked_for(struct link *link, char type, struct slice body, bool is_whole)
 {
@@ -402,16 +416,23 @@ static void link_take_error(
     struct link *link, struct link_run *run, const char *msg, const char *end, struct slice body)
 {
     bool failed = link->expect.failed;
+    bool is_end = link_are_last_words(body);
+    bool at_rest = link->phase == LINK_LENT && expect_is_quiet(&link->expect);
     bool for_owner;
 
     expect_note_error(&link->expect);
-    if (link_are_last_words(body))
+    if (is_end)
         for_owner = !expect_head_is_ours(&link->expect);
     else
         for_owner = link_answers_owner(link, msg, (size_t)(end - msg));
     link_flush_run(link, run); /* the owner may say it in other words */
-    if (link->phase != LINK_CLOSED && link_on_error(link, msg, end, failed))
+    if (link->phase != LINK_CLOSED && link_on_error(link, msg, end, failed)) {
         for_owner = false;
+        /* The session outlives it, and the connection itself may end much later: what the client
+         * says from now on is for another link, or told that its transaction was lost. */
+        if (is_end && at_rest)
+            link_on_end(link, 0);
+    }
     if (link->phase != LINK_CLOSED)
         link_take(link, run, msg, end, for_owner);
 }
@@ -706,20 +727,6 @@ static void link_feed(struct link *link, const char *p, const char *end)
     link->be->has_more = NULL;
     if (link->phase != LINK_CLOSED && p < end)
         link_carry(link, slice_of(p, (size_t)(end - p)));
-}
-
-static void link_on_end(struct link *link, int errnum)
-{
-    if (link->phase == LINK_IDLE || link->phase == LINK_CLEANING) {
-        link_end_free(link);
-        return;
-    }
-    if (errnum == 0)
-        link_fail_text(link, "08006", "server closed the connection unexpectedly (node %d)",
-            link->pool->cluster_node);
-    else
-        link_fail_text(link, "08006", "connection to server was lost (node %d): %s",
-            link->pool->cluster_node, strerror(errnum));
 }
 
 HOT void link_on_readable(struct stream *s)
