@@ -58,6 +58,7 @@ struct prep {
     bool names_one;                 /* the session's: what it returns is another statement's */
     bool is_plain;                  /* the session's: it is a statement that only touches rows */
     bool may_commit;                /* the session's: it runs code that may end its transaction */
+    uint8_t kept;                   /* the query cache's: what its text says; 0: not looked at */
     uint32_t counted;               /* the session's: stmtstats_handle, in its figures */
     uint64_t known;                 /* the router's: by what it is known to be a read; 0: nothing */
     char body[];                    /* of Parse, behind the name: SQL NUL, parameter types */

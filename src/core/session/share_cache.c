@@ -81,6 +81,7 @@ void share_cache_worker_fini(struct sessions *ss)
     if (w->far != NULL)
         share_cache_far_fini(w);
     share_cache_wait_fini(w);
+    prep_unref(&w->looked);
     qcache_book_free(&w->book);
     qcache_rules_free(&w->rules);
     qcache_whos_fini(&w->whos);
@@ -108,12 +109,14 @@ void share_cache_unread_sent(struct client *c)
 
 void share_cache_bound(struct client *c, const struct prep *p, struct slice values)
 {
+    const struct share_cache_worker *w = c->ss->cache;
     struct share_cache_said said;
 
     if (p == NULL) {
         share_cache_note_unread(c);
     } else {
-        said.facts = balance_facts(c->ss, prep_sql(p));
+        said.facts =
+            balance_facts_still(c->ss, prep_sql(p), p == w->looked ? &w->looked_found : NULL);
         said.sql = prep_sql(p);
         said.params = (struct qcache_params){prep_types(p), values};
         share_cache_note_writes(c, &said);

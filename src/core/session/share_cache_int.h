@@ -56,8 +56,11 @@ struct share_cache_worker {
     uint32_t question_at; /* ... which begin here */
     struct buf room;      /* an answer on its way to a client */
     struct arena *arena;  /* of one call */
-    struct list loose;    /* writes whose outcome nobody waits for */
-    struct timer timer;   /* ... looks after them */
+    /* The statement that was looked at last, held, and its facts. */
+    struct prep *looked;
+    struct balance_found looked_found;
+    struct list loose;                      /* writes whose outcome nobody waits for */
+    struct timer timer;                     /* ... looks after them */
     struct list waiting[SHARE_CACHE_LINES]; /* turns that wait for another's result */
     struct list called;                     /* ... and are to look again */
     struct task calls;

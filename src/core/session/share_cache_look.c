@@ -427,6 +427,36 @@ static struct slice head_of_answer(const struct batch_lone *sent)
     return sent->parse.p != NULL ? slice_of(heads, 10) : slice_of(heads + 5, 5);
 }
 
+/* In prep.kept. */
+#define KEPT_FORCED 0x80U
+
+/* What the text of a prepared statement says is found once. */
+HOT static enum qcache_reason text_reason(
+    struct prep *p, const struct sql_facts *facts, bool *is_forced)
+{
+    enum qcache_reason r;
+
+    if (p->kept != 0) {
+        *is_forced = (p->kept & KEPT_FORCED) != 0;
+        return (enum qcache_reason)((p->kept & ~KEPT_FORCED) - 1);
+    }
+    r = qcache_text_reason(facts, prep_sql(p), is_forced);
+    p->kept = (uint8_t)((unsigned)r + 1 + (*is_forced ? KEPT_FORCED : 0));
+    return r;
+}
+
+/* Its facts are at hand when it is bound. */
+HOT static void note_looked(struct client *c, struct prep *p, const struct sql_facts *facts)
+{
+    struct share_cache_worker *w = c->ss->cache;
+
+    if (w->looked != p) {
+        prep_unref(&w->looked);
+        w->looked = prep_ref(p);
+    }
+    w->looked_found = balance_found(c->ss, facts);
+}
+
 /* PASS: its key is in ss->cache->key. What it tells is valid until another one is looked at. */
 static enum feed_step make_lone(struct client *c, struct lone *o)
 {
@@ -441,7 +471,8 @@ static enum feed_step make_lone(struct client *c, struct lone *o)
         .types = prep_types(o->prep),
         .values = batch_lone_values(sent)};
     facts = balance_facts(c->ss, o->l.sql);
-    r = qcache_text_reason(facts, o->l.sql, &is_forced);
+    note_looked(c, o->prep, facts);
+    r = text_reason(o->prep, facts, &is_forced);
     if (r == QCACHE_R_NONE && !is_forced && qcache_values_may_be_time(o->l.values))
         r = QCACHE_R_WORD;
     if (r != QCACHE_R_NONE && !is_of_interest(facts, o->l.sql))
