@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: PostgreSQL
 """test_manifests: compose file and Kubernetes manifests fit the entrypoint, the Containerfile and what pgpool serves."""
+import os
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -124,3 +126,23 @@ def test_the_archive_has_every_source():
     assert len(sources) > 500
     missing = [str(p) for p in sources if not re.search(rf"(?<![\w.-]){re.escape(p.name)}(?![\w.-])", named)]
     assert not missing
+
+
+def needed_packages() -> set[str]:
+    """Debian's packages with the libraries that this pgpool is linked with."""
+    shown = subprocess.run(["ldd", os.environ["PGPOOL_BIN"]], capture_output=True, text=True, check=True).stdout
+    linked = subprocess.run(["readelf", "-d", os.environ["PGPOOL_BIN"]], capture_output=True, text=True, check=True).stdout
+    direct = re.findall(r"\(NEEDED\).*\[(.*)\]", linked)
+    paths = [Path(path).resolve() for name, path in re.findall(r"(\S+) => (/\S+)", shown) if name in direct]
+    assert len(paths) == len([name for name in direct if not name.startswith("ld-")])
+    owners = subprocess.run(["dpkg", "-S", *(f"*/{path.parent.name}/{path.name}" for path in paths)], capture_output=True, text=True, check=True).stdout
+    return {owner.split(":")[0] for owner in owners.splitlines()}
+
+
+@pytest.mark.skipif('VERSION_CODENAME=bookworm' not in Path("/etc/os-release").read_text(encoding="utf-8"), reason="packages have other names here")
+def test_the_image_has_the_libraries():
+    """The second stage installs what the program of the first is linked with."""
+    needed = needed_packages() - {"libc6"}
+    assert len(needed) > 8
+    installed = re.search(r"\nFROM .*?apt-get install (.*?)&&", CONTAINERFILE.split("FROM", 1)[1], re.S)[1].split()
+    assert needed <= set(installed), needed - set(installed)
