@@ -11,7 +11,7 @@ import pytest
 from pgt import waits
 from pgt.wire import SYNC, Wire, bind, execute, parse
 from test_balance_tx import PORT, code, is_standby, ok, weights
-from test_monitor import Trio, pool_for, wait_settled
+from test_monitor import Trio, column, pool_for, wait_settled
 
 
 @pytest.fixture(scope="module", params=[0, 2], ids=["primary0", "primary2"])
@@ -187,7 +187,9 @@ def test_tables_written_lately(cluster, make):
     for wire in wires:
         assert is_standby(cluster, wire.value(table)), "rolled back"
     replay(cluster, "pause")
-    cluster.primary.rows("insert into t select 7 from generate_series(1, 1000) g where g < 0")
+    cluster.primary.rows("drop table if exists lags; create table lags()")
+    waits.wait_for("the lag is known, of which the time is a multiple", lambda: all(
+        float(column(pool, "replication_delay")[i].split()[0]) >= 1 for i in cluster.standbys), 20)
     ok(wires[1], "begin", "insert into w values (1)", "commit")
     assert [is_standby(cluster, wire.value(table)) for wire in wires] == [False] * 4
     assert [is_standby(cluster, wire.value(other)) for wire in wires] == [True] * 4
