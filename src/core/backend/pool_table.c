@@ -118,8 +118,10 @@ struct pool *pool_attach(struct backend *be, struct slice user, struct slice dat
     struct pool_key k = {user, database, node};
     struct pool *pool = pool_find(be, user, database, node);
 
-    if (pool == NULL)
+    if (pool == NULL) {
         pool = pool_new(be, &k, pool_hash(&k));
+        pool_check_place(pool); /* another worker may have chosen the server, with older settings */
+    }
     list_remove(&pool->kept_node);
     pool->nclients++;
     return pool;
