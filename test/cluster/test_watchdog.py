@@ -126,6 +126,7 @@ def test_a_leader_is_elected_and_replaced(cluster):
     left = [i for i in range(3) if i != first]
     for i, text in ((first, "I am the cluster leader node. Starting escalation process"), *((i, "successfully joined the watchdog cluster as standby node") for i in left)):
         waits.wait_for(f"pgpool {i} says so as pgpool-II does", lambda i=i, text=text: text in three.pools[i].log())
+    waits.wait_for("the others have the log's word that it leads", lambda: all(three.rows(i)[first]["leader_since"] for i in left))
     began = time.monotonic()
     three.kill(first)
     second = three.wait_leader(*left)
