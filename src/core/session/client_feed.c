@@ -219,8 +219,7 @@ static bool feed_stays(
     return true;
 }
 
-/* One message at `p`. Returns where to go on, or NULL: the rest was kept, or the client has gone.
- */
+/* One message at `p`. Returns where to go on, or NULL: the rest was kept, or the client is gone. */
 static const char *feed_one(struct client *c, struct feed_run *run, const char *p, const char *end)
 {
     size_t bytes = message_bytes(p);

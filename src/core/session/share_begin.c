@@ -226,8 +226,7 @@ static bool ends_process(const struct client *c, const struct route_decision *d)
     return d->reason == ROUTE_R_BACKEND_PID && conf_has_node(c->ss->conf, d->node) && !is_in_tx(c);
 }
 
-/* Where the router wants it, when that is allowed; else where the transaction lives, or writes go.
- */
+/* Where the router wants it, when that may be; else where the transaction lives, or writes go. */
 WARM static void follow_route(struct client *c, const struct sql_facts *facts,
     const struct route_decision *d, bool is_out, int *node)
 {

@@ -191,8 +191,7 @@ static void say_owed_ready(struct client *c)
     client_say_ready(c, share_tx_status(c));
 }
 
-/* In a sequence whose messages so far are answered, its Sync not sent: the rest of it is skipped.
- */
+/* In a sequence whose messages so far are answered, its Sync not sent: the rest is skipped. */
 static void fail_sequence(struct client *c, const struct err *err, bool is_told)
 {
     struct buf out = {0};
@@ -443,8 +442,7 @@ static void keep_lost_words(struct share *s, const struct err *err)
     *t->lost_words = *err;
 }
 
-/* What became of the client's transaction. True when all of the exchange is done but for its end.
- */
+/* What became of the client's transaction. True when all of the exchange is done but its end. */
 static bool lost_transaction(
     struct client *c, const struct link *link, enum lost_way way, bool in_tx)
 {

@@ -44,8 +44,7 @@ HOT void share_load(struct client *c, struct feed_run *run, struct prep *p)
     prepset_add(&c->link->preps, p->id);
 }
 
-/* The names of a Parse that is not looked at, and of a Bind, are, unless they are longer than this.
- */
+/* The names of a Parse that is not looked at, and of a Bind, are, unless longer than this. */
 #define UNREAD_NAME_BYTES 4096
 
 /* New to this worker: what does executing it do? */

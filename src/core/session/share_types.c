@@ -19,8 +19,7 @@
 
 /* Types below are built in: they stay what they are. */
 #define FIRST_OTHER_TYPE 16384
-/* What servers say of stale types is believed so often: each time all statements are parsed anew.
- */
+/* What servers say of stale types is believed so often: each time all is parsed anew. */
 #define STALE_PAUSE_US 1000000
 
 /* The largest number of a parameter; what stands in strings counts, too. */
