@@ -21,6 +21,7 @@
 #include "wd_codec.h"
 #include "wd_match.h"
 #include "wd_rollback.h"
+#include "wd_voice.h"
 
 #define TICK_MS        20
 #define UNIT           8
@@ -201,6 +202,8 @@ static int io_append(struct raft_io *io, struct raft_io_append *req,
 void wd_raft_take(struct wd_raft *wr, int from, struct slice body)
 {
     struct raft_message m;
+    bool has_voice;
+    int role;
 
     if (wr->is_broken || wr->recv == NULL)
         return;
@@ -222,7 +225,10 @@ void wd_raft_take(struct wd_raft *wr, int from, struct slice body)
             m.append_entries.n_entries);
     else if (m.type == RAFT_IO_INSTALL_SNAPSHOT)
         wd_match_snapshot(&wr->match, m.install_snapshot.term, m.install_snapshot.last_index);
+    has_voice = wd_voice_begin(&wr->raft, &m, &role);
     wr->recv(&wr->io, &m);
+    if (has_voice)
+        wd_voice_end(&wr->raft, role);
     wd_match_end(&wr->match);
 }
 

@@ -487,19 +487,21 @@ static void make_trouble(void)
     }
 }
 
-static void run(int64_t ms, bool is_storm)
+static void run(int64_t span_ms, bool is_storm)
 {
-    int64_t end_ms = sim_now_ms() + ms;
+    int64_t end_ms = sim_now_ms() + span_ms;
     int64_t next_ms = sim_now_ms();
     int64_t last_ms = -1;
+    uint32_t more;
+    uint32_t ms;
     int i;
 
     while (sim_now_ms() < end_ms) {
         raft_fixture_step(&world.f);
+        more = sim_below(500);
         i = (int)sim_below((uint32_t)world.n);
-        raft_fixture_set_randomized_election_timeout(&world.f, (unsigned)i,
-            (unsigned)election_ms(&world.pool[i]) +
-                sim_below((uint32_t)election_ms(&world.pool[i])));
+        ms = (uint32_t)election_ms(&world.pool[i]);
+        raft_fixture_set_randomized_election_timeout(&world.f, (unsigned)i, ms + more * ms / 500);
         if (sim_now_ms() == last_ms)
             continue;
         last_ms = sim_now_ms();

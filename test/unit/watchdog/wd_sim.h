@@ -10,6 +10,7 @@
 #include "process/watchdog/wd_int.h"
 #include "process/watchdog/wd_match.h"
 #include "process/watchdog/wd_rollback.h"
+#include "process/watchdog/wd_voice.h"
 
 #define MAX_POOLS 7
 #define SERVERS   3

@@ -238,6 +238,8 @@ static struct pool *pool_of_io(const struct raft_io *io)
 static void guarded_recv(struct raft_io *io, struct raft_message *m)
 {
     struct pool *p = pool_of_io(io);
+    bool has_voice;
+    int role;
 
     if (!wd_rollback_take(&p->rollback, p->raft, m))
         sim_fail("nobody knows who the members were");
@@ -246,7 +248,10 @@ static void guarded_recv(struct raft_io *io, struct raft_message *m)
             m->append_entries.n_entries);
     else if (m->type == RAFT_IO_INSTALL_SNAPSHOT)
         wd_match_snapshot(&p->match, m->install_snapshot.term, m->install_snapshot.last_index);
+    has_voice = wd_voice_begin(p->raft, m, &role);
     p->recv(io, m);
+    if (has_voice)
+        wd_voice_end(p->raft, role);
     wd_match_end(&p->match);
 }
 static int guarded_start(
