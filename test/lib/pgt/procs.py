@@ -183,8 +183,12 @@ OPEN_STATES = {"01", "08"}  # of /proc/net/tcp: established, and closed by the o
 
 
 def open_ends(server_port: int, client_ports: set[int]) -> set[str]:
-    """Inodes of the clients' sockets of TCP connections to a server on this machine that their owner has not closed."""
+    """Inodes of the clients' sockets of TCP connections to a server on this machine that their owner has not closed; not of our own."""
     found = set()
+    own = set()
+    for name in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):
+            own.add(os.readlink(f"/proc/self/fd/{name}"))
     for name in ("/proc/net/tcp", "/proc/net/tcp6"):
         with contextlib.suppress(OSError), open(name, encoding="ascii") as lines:
             for line in list(lines)[1:]:
@@ -192,7 +196,7 @@ def open_ends(server_port: int, client_ports: set[int]) -> set[str]:
                 mine, theirs = (int(address.rsplit(":", 1)[1], 16) for address in field[1:3])
                 if mine in client_ports and theirs == server_port and field[3] in OPEN_STATES:
                     found.add(field[9])
-    return found
+    return {inode for inode in found if f"socket:[{inode}]" not in own}
 
 
 class Daemon:
