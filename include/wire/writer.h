@@ -37,6 +37,8 @@ void wire_put_data_row(struct buf *b, const struct slice *values, unsigned n);
 void wire_put_command_complete(struct buf *b, const char *tag);
 /* A message without a body: ParseComplete, BindComplete, NoData, EmptyQueryResponse, ... */
 void wire_put_empty(struct buf *b, char type);
+/* Takes away the message that begins at `at`, which is whole. */
+void wire_drop(struct buf *b, uint32_t at);
 
 /* Client to server. */
 void wire_put_query(struct buf *b, struct slice sql);

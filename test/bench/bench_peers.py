@@ -71,7 +71,7 @@ class Postgres:
         return os.path.join(self.scratch.run, f"sockets{node}")
 
     def _run(self, node):
-        self.scratch.make_dir(f"run/sockets{node}")
+        self.scratch.make_dir("run/" + os.path.basename(self._sockets(node)))
         options = {
             "hba_file": self.hba, "port": self.port, "listen_addresses": self.nodes[node][0],
             "unix_socket_directories": self._sockets(node), "fsync": "off",

@@ -464,3 +464,16 @@ def test_a_client_leaves_amid_a_procedure(pair):
     lock.bye()
     waits.wait_for("it ends", lambda: it.nodes[0].value("select count(*) from accounts where id >= 300") == "2")
     assert it.equal() and [r[3] for r in it.status()] == ["up", "up"]
+
+
+def test_a_statement_that_could_not_be_committed(pair):
+    """What was done in front of it was told; of itself the error alone, as a server says it."""
+    it = pair()
+    with it.client() as c:
+        one(c, "alter table q add constraint late unique (v) deferrable initially deferred")
+        assert [m.type for m in c.simple("insert into q (v) values (1), (1)")] == ["E", "Z"]
+        assert [m.type for m in c.simple("insert into q (v) values (2); insert into q (v) values (2)")] == ["C", "E", "Z"]
+        c.send(w.parse("insert into q (v) values (3), (3)"), w.bind(), w.execute(), w.SYNC)
+        assert [m.type for m in c.ready()] == ["1", "2", "C", "E", "Z"]
+        one(c, "insert into q (v) values (4)")
+        assert it.equal() and it.nodes[1].value("select count(*) from q") == "1"

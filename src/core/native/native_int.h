@@ -163,6 +163,7 @@ struct native_exchange {
     bool ours;        /* the answer is for us */
     bool compares;    /* the rows of the answer */
     bool is_commit;   /* the statement ends the client's transaction */
+    uint32_t tag_at;  /* of n->held: the last CommandComplete for the client */
     unsigned nlooks;  /* how often it was asked whether it had committed */
     /* It takes prepared statements away when the main node has done it: DEALLOCATE, DISCARD ALL. */
     const struct sql_stmt *forgets;

@@ -76,7 +76,9 @@ void native_detach(struct native *n, struct native_leg *leg, const char *why)
     struct node_command cmd = {.order = NODE_DETACH, .node = leg->node};
 
     n->gone &= ~(1U << (leg - n->leg)); /* nobody expects more of it */
-    CLIENT_LOG(n->c, LVL_WARNING, "node %d is detached: %s", leg->node, why);
+    (void)view_refresh(n->ss->env->shm, &n->ss->view);
+    if (view_is_usable(&n->ss->view, leg->node)) /* else somebody has said so */
+        CLIENT_LOG(n->c, LVL_WARNING, "node %d is detached: %s", leg->node, why);
     snprintf(cmd.who, sizeof cmd.who, "%s", "native replication");
     snprintf(cmd.why, sizeof cmd.why, "%s", why);
     sessions_mail_monitor(n->ss, MAIL_NODE_COMMAND, &cmd, sizeof cmd);
@@ -416,6 +418,8 @@ static void on_whole(struct native_leg *leg, char type, struct slice whole)
     case BE_COMMAND_COMPLETE:
         if (leg->kind != 'E')
             leg->kind = 'C';
+        if (!leg->n->ex.ours && leg->n->speaker == (int)(leg - leg->n->leg))
+            leg->n->ex.tag_at = leg->n->held.len;
         if (body.n > 0 && agree_tag_tuples(slice_of(body.p, body.n - 1), &ntuples)) {
             leg->has_tuples = true;
             leg->ntuples += ntuples;

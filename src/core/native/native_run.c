@@ -640,6 +640,9 @@ static void values_answered(struct native *n)
 static void first_end_answered(struct native *n)
 {
     if (main_leg(n)->kind == 'E') {
+        if (!n->ex.is_batch && n->ex.tag_at < n->held.len &&
+            n->held.data[n->ex.tag_at] == BE_COMMAND_COMPLETE) /* it is not done */
+            wire_drop(&n->held, n->ex.tag_at);
         fail_of(n, main_leg(n));
         return;
     }

@@ -5,6 +5,7 @@
 #include "config.h"
 
 #include "base/hot.h"
+#include "wire/message.h"
 #include "wire/writer.h"
 
 #include <string.h>
@@ -211,4 +212,12 @@ void wire_put_close(struct buf *b, char what, struct slice name)
     buf_put_byte(b, what);
     put_string(b, name);
     wire_end(b, start);
+}
+
+void wire_drop(struct buf *b, uint32_t at)
+{
+    uint32_t bytes = (uint32_t)message_bytes(b->data + at);
+
+    memmove(b->data + at, b->data + at + bytes, b->len - at - bytes);
+    b->len -= bytes;
 }
