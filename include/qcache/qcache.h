@@ -36,6 +36,9 @@ const char *qcache_reason_text(enum qcache_reason r);
 /* NONE: the catalogue decides. *is_forced: FORCE QUERY CACHE stands in front of it. */
 enum qcache_reason qcache_text_reason(
     const struct sql_facts *facts, struct slice text, bool *is_forced);
+/* For a text that is asked about again: `kept`, 0 at first, is what was found. */
+enum qcache_reason qcache_text_reason_once(
+    uint8_t *kept, const struct sql_facts *facts, struct slice text, bool *is_forced);
 /* A text without what may stand behind a statement. */
 struct slice qcache_text_bare(struct slice text);
 /* True when a parameter's value may stand for the time: 'now', 'today', ... `binds` is what follows

@@ -152,6 +152,22 @@ enum qcache_reason qcache_text_reason(
     return words == OF_NAMES ? QCACHE_R_CATALOG_NAME : QCACHE_R_NONE;
 }
 
+#define KEPT_FORCED 0x80U
+
+enum qcache_reason qcache_text_reason_once(
+    uint8_t *kept, const struct sql_facts *facts, struct slice text, bool *is_forced)
+{
+    enum qcache_reason r;
+
+    if (*kept != 0) {
+        *is_forced = (*kept & KEPT_FORCED) != 0;
+        return (enum qcache_reason)((*kept & ~KEPT_FORCED) - 1);
+    }
+    r = qcache_text_reason(facts, text, is_forced);
+    *kept = (uint8_t)((unsigned)r + 1 + (*is_forced ? KEPT_FORCED : 0));
+    return r;
+}
+
 bool qcache_values_may_be_time(struct slice binds)
 {
     struct wire_reader r;

@@ -427,24 +427,6 @@ static struct slice head_of_answer(const struct batch_lone *sent)
     return sent->parse.p != NULL ? slice_of(heads, 10) : slice_of(heads + 5, 5);
 }
 
-/* In prep.kept. */
-#define KEPT_FORCED 0x80U
-
-/* What the text of a prepared statement says is found once. */
-HOT static enum qcache_reason text_reason(
-    struct prep *p, const struct sql_facts *facts, bool *is_forced)
-{
-    enum qcache_reason r;
-
-    if (p->kept != 0) {
-        *is_forced = (p->kept & KEPT_FORCED) != 0;
-        return (enum qcache_reason)((p->kept & ~KEPT_FORCED) - 1);
-    }
-    r = qcache_text_reason(facts, prep_sql(p), is_forced);
-    p->kept = (uint8_t)((unsigned)r + 1 + (*is_forced ? KEPT_FORCED : 0));
-    return r;
-}
-
 /* Its facts are at hand when it is bound. */
 HOT static void note_looked(struct client *c, struct prep *p, const struct sql_facts *facts)
 {
@@ -472,7 +454,7 @@ static enum feed_step make_lone(struct client *c, struct lone *o)
         .values = batch_lone_values(sent)};
     facts = balance_facts(c->ss, o->l.sql);
     note_looked(c, o->prep, facts);
-    r = text_reason(o->prep, facts, &is_forced);
+    r = qcache_text_reason_once(&o->prep->kept, facts, o->l.sql, &is_forced);
     if (r == QCACHE_R_NONE && !is_forced && qcache_values_may_be_time(o->l.values))
         r = QCACHE_R_WORD;
     if (r != QCACHE_R_NONE && !is_of_interest(facts, o->l.sql))

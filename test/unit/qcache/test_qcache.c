@@ -71,12 +71,23 @@ START_TEST(texts_are_judged)
 
     for (i = 0; i < sizeof reads / sizeof reads[0]; i++) {
         enum qcache_reason r;
+        uint8_t kept = 0;
+        int again;
 
         arena_reset(a);
         (void)sql_parse(a, slice_of_str(reads[i].text), &facts);
         r = qcache_text_reason(&facts, slice_of_str(reads[i].text), &is_forced);
         ck_assert_msg(r == reads[i].expected, "%s: %s", reads[i].text, qcache_reason_text(r));
         ck_assert_int_eq(is_forced, strstr(reads[i].text, "FORCE QUERY") != NULL);
+        for (again = 0; again < 2; again++) {
+            bool is_forced_again = !is_forced;
+
+            ck_assert_int_eq(qcache_text_reason_once(
+                                 &kept, &facts, slice_of_str(reads[i].text), &is_forced_again),
+                r);
+            ck_assert_int_eq(is_forced_again, is_forced);
+            ck_assert_uint_ne(kept, 0);
+        }
     }
     arena_free(&a);
 }
