@@ -46,6 +46,7 @@ static inline void histogram_count(struct histogram *h, struct histogram_value v
     atomic_store_explicit(
         cell, atomic_load_explicit(cell, memory_order_relaxed) + 1, memory_order_relaxed);
 }
+/* Counts a duration that is counted nowhere else. */
 void histogram_add(struct histogram *h, int64_t value);
 /* Adds what `h` counted so far to *sum. Any process. */
 void histogram_sum_add(struct histogram_sum *sum, const struct histogram *h);

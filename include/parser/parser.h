@@ -196,8 +196,11 @@ struct sql_table {
 #define SQL_FUNC_OVER     0x04u /* window call */
 #define SQL_FUNC_CALL     0x08u /* the procedure of CALL */
 #define SQL_FUNC_TIME     0x10u /* now() and its like, also listed in times */
+#define SQL_FUNC_FIELD                                                                             \
+    0x20u /* not written as a call: (value).name, which is a field or calls a function of one      \
+             argument, and TREAT(value AS name) */
 
-/* A function call written name(...). */
+/* A function call written name(...), or what may be one (SQL_FUNC_FIELD). */
 struct sql_func {
     struct slice catalog;
     struct slice schema;

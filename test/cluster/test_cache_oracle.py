@@ -18,6 +18,8 @@ SCHEMA = """\
 create table t (a int primary key); create unlogged table u (a int); create sequence sq; create schema s; create table s.t (a int);
 create view v as select * from t where a > 1; create view vv as select v.* from v, s.t;
 create view v_time as select current_date as d, a from t; create view v_char as select to_char(now(), 'x') as c;
+create view v_old_time as select a from t where ('now'::text)::date > '2020-1-1'; -- CURRENT_DATE, as a dump of 9.6 has it
+create view v_sample as select * from t tablesample bernoulli (50); create view v_text as select '1'::text::int as a from t;
 create materialized view m as select * from t;
 create table p (a int) partition by range (a); create table p1 partition of p for values from (0) to (10) partition by range (a);
 create table p11 partition of p1 for values from (0) to (5);
@@ -131,6 +133,11 @@ def test_what_is_written(wire, sql, expected, more):
     ("select f_stable(1) from t", {("f", "f_stable"): STABLE}),
     ("select json_agg(a) from t", {("f", "json_agg"): STABLE}),
     ("select * from v_time", {("g", "time"): VOLATILE}),
+    ("select * from v_old_time", {("g", "time"): VOLATILE}),
+    ("select * from v_sample", {("g", "time"): VOLATILE}),
+    ("select * from v_text", {}),
+    ("select (a).f_stable, (a).nothing, (a).upper from t", {("f", "f_stable"): STABLE}),
+    ("select $1.nextval, treat(a as currval) from t", {("f", "nextval"): VOLATILE, ("f", "currval"): VOLATILE}),
     ("select * from v_char", {("g", "now"): STABLE, ("g", "to_char"): STABLE}),
     ("select * from rls", {("g", "f_stable"): STABLE}),
 ])
@@ -151,6 +158,8 @@ def test_what_the_database_has(wire):
               "create operator <#!> (leftarg = int, rightarg = int, function = op)")
     assert odd(wire) == [1]
     wire.rows("rollback; begin; create function of_row(t) returns int language sql stable as 'select 1'")
+    assert odd(wire) == [1]
+    wire.rows("rollback; begin; create function of_row(t, int default 1) returns int language sql stable as 'select 1'")
     assert odd(wire) == [1]
     wire.rows("rollback; set default_transaction_isolation = 'repeatable read'")
     assert odd(wire) == [2]

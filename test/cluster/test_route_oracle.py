@@ -53,6 +53,8 @@ create type c_t as (x int); create type c_ok as (x int);
 create function t_to_c(text) returns c_t language sql volatile as 'select null::c_t';
 create cast (text as c_t) with function t_to_c(text);
 create function of_t(t) returns int language sql volatile as 'select 1';
+create function of_t_more(t, int default 1) returns int language sql volatile as 'select 1';
+create function of_any(anyelement) returns int language sql volatile as 'select 1';
 create table half (a int) partition by range (a); create unlogged table half1 partition of half for values from (0) to (1);
 create table half2 partition of half for values from (1) to (2) partition by range (a);
 create table heir (a int); create unlogged table heir1 () inherits (heir); create view v_half as select * from half;
@@ -169,13 +171,13 @@ def test_oids_and_database(wire):
     wire.rows("create function lower(d1) returns text language sql volatile as 'select $$x$$'")
     wire.rows("drop operator <#!> (int, int) cascade")
     check(wire, [(DB, "", "", 0, SHADOW | ODD_WORD)])
-    wire.rows("drop domain d1 cascade; drop function of_t, t_to_c cascade")
+    wire.rows("drop domain d1 cascade; drop function of_t, of_t_more, of_any, t_to_c cascade")
     check(wire, [(DB, "", "", 0, 0)])
     wire.rows("rollback")
 
 
 def test_words_that_call(wire):
-    check(wire, [(WORD, "", name, 0, 1) for name in ("d1", "D1", "d2", "c_t", "of_t")] +
+    check(wire, [(WORD, "", name, 0, 1) for name in ("d1", "D1", "d2", "c_t", "of_t", "of_t_more", "of_any")] +
           [(WORD, "", name, 0, 0) for name in ("d_ok", "t", "int4", "f_vol", "c_ok", "from", "nothing")])
 
 

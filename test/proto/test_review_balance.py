@@ -257,3 +257,20 @@ def test_unnamed_behind_a_question_of_ours(cluster, start_pool):
         w.send(bx(""), SYNC)
         found = w.ready(seconds=5)
         assert (types(found), values(found)) == ("2DCZ", [b"7"]), [m.fields for m in found if m.type == "E"]
+
+
+@pytest.mark.parametrize("protocol", ["simple", "extended"])
+def test_a_view_that_writes_is_not_made_again(cluster, start_pool, protocol):
+    """Its commit may have been lost with the answer."""
+    one = pool_for(start_pool, cluster, load_balance_mode=True, num_init_children=1, pool_mode="transaction")
+    wait_settled(one, 0)
+    with Wire(one.address, seconds=20) as wire:
+        wire.login()
+        wire.simple("create or replace function view_adds() returns int language sql volatile as $$ insert into t values (8) returning a $$")
+        wire.simple("create or replace view view_adds_all as select view_adds() as a, pg_sleep(30)::text as b")
+        sql = "select a from view_adds_all where b = ''"
+        wire.send(query(sql) if protocol == "simple" else parse(sql) + bind() + execute() + SYNC)
+        asleep = "select pid from pg_stat_activity where wait_event = 'PgSleep' and query like 'select a from view_adds_all%'"
+        waits.wait_for("it runs", lambda: cluster.primary.rows(asleep))
+        cluster.primary.end_process(int(cluster.primary.value(asleep)))
+        assert wire.read_until("E", seconds=10)[-1].sqlstate in ("57P01", "08006")

@@ -101,8 +101,12 @@ static void put_functions(struct buf *out, struct arena *a, const struct sql_stm
 {
     struct names names = {arena_alloc(a, s->nfuncs * sizeof(struct slice) + 1), s->nfuncs};
 
-    for (uint32_t i = 0; i < s->nfuncs; i++)
-        names.items[i] = join(a, s->funcs[i].catalog, s->funcs[i].schema, s->funcs[i].name);
+    names.count = 0;
+    for (uint32_t i = 0; i < s->nfuncs; i++) {
+        if ((s->funcs[i].flags & SQL_FUNC_FIELD) == 0)
+            names.items[names.count++] =
+                join(a, s->funcs[i].catalog, s->funcs[i].schema, s->funcs[i].name);
+    }
     put_names(out, "functions", &names);
 }
 

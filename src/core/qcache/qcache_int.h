@@ -8,11 +8,15 @@
 /* The first byte of a name in a question. */
 #define QCACHE_ASK_READ     'r'
 #define QCACHE_ASK_WRITTEN  'w'
+#define QCACHE_ASK_CREATED  'c'
 #define QCACHE_ASK_FUNCTION 'f'
+/* Added to its number of arguments: it may be a field. */
+#define QCACHE_ASK_FIELD 0x8000u
 
 struct qcache_name {
     char kind;
     unsigned nargs; /* of a function */
+    bool is_field;  /* ... or it is none */
     struct slice schema;
     struct slice name;
 };

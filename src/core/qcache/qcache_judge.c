@@ -266,8 +266,11 @@ static void judge_missing(struct qcache_judge *j)
         uint64_t found = is_function ? j->found_functions : j->found_tables;
         unsigned i = is_function ? functions++ : tables++;
 
-        if ((found & UINT64_C(1) << i) == 0)
-            object_always(j, QCACHE_R_MISSING);
+        if ((found & UINT64_C(1) << i) != 0 || n.is_field)
+            continue;
+        object_always(j, QCACHE_R_MISSING);
+        /* The server may find it all the same, as it folds names its own way. */
+        j->writes_more = j->writes_more || n.kind == QCACHE_ASK_WRITTEN;
     }
 }
 

@@ -67,11 +67,13 @@ static void put_name(struct buf *out, struct slice s)
 
 static int add_table(struct buf *out, const struct sql_table *t, unsigned *n)
 {
-    const uint32_t named = SQL_TABLE_TARGET | SQL_TABLE_CREATED | SQL_TABLE_DDL;
+    const uint32_t named = SQL_TABLE_TARGET | SQL_TABLE_DDL;
 
     if (++*n > QCACHE_MAX_NAMES)
         return -1;
-    buf_put_byte(out, (t->flags & named) != 0 ? QCACHE_ASK_WRITTEN : QCACHE_ASK_READ);
+    buf_put_byte(out, (t->flags & SQL_TABLE_CREATED) != 0 ? QCACHE_ASK_CREATED
+                      : (t->flags & named) != 0           ? QCACHE_ASK_WRITTEN
+                                                          : QCACHE_ASK_READ);
     put_name(out, t->schema);
     put_name(out, t->name);
     return 0;
@@ -82,7 +84,9 @@ static int add_function(struct buf *out, const struct sql_func *f, unsigned *n)
     if (++*n > QCACHE_MAX_NAMES)
         return -1;
     buf_put_byte(out, QCACHE_ASK_FUNCTION);
-    buf_put_u16(out, f->nargs > INT16_MAX ? INT16_MAX : (uint16_t)f->nargs);
+    buf_put_u16(out, (f->flags & SQL_FUNC_FIELD) != 0 ? QCACHE_ASK_FIELD | 1
+                     : f->nargs > INT16_MAX           ? INT16_MAX
+                                                      : (uint16_t)f->nargs);
     put_name(out, f->schema);
     put_name(out, f->name);
     return 0;
@@ -123,8 +127,11 @@ bool qcache_question_next(struct slice question, const char **at, struct qcache_
         return false;
     out->kind = *(*at)++;
     out->nargs = 0;
+    out->is_field = false;
     if (out->kind == QCACHE_ASK_FUNCTION) {
         out->nargs = (unsigned)((unsigned char)(*at)[0] << 8 | (unsigned char)(*at)[1]);
+        out->is_field = (out->nargs & QCACHE_ASK_FIELD) != 0;
+        out->nargs &= ~QCACHE_ASK_FIELD;
         *at += 2;
     }
     out->schema = take_name(at);
@@ -145,7 +152,7 @@ static void put_tables(struct slice question, struct buf *out)
     while (qcache_question_next(question, &at, &n)) {
         if (n.kind == QCACHE_ASK_FUNCTION)
             continue;
-        buf_printf(out, ", (%d, %s, ", i++, n.kind == QCACHE_ASK_WRITTEN ? "true" : "false");
+        buf_printf(out, ", (%d, %s, ", i++, n.kind != QCACHE_ASK_READ ? "true" : "false");
         put_literal(out, n.schema);
         put_str(out, ", ");
         put_literal(out, n.name);
@@ -327,7 +334,8 @@ static const char rows_sql[] = "SELECT 'r' AS kind, down.i, " INT8(
                "SELECT 'x', i, 0, 0, '' FROM more UNION ALL "
                "SELECT kind, i, a, 0, name FROM vol WHERE kind" EQ "'f' OR a" NE "0 UNION ALL "
                "SELECT 'g', i, 1, 0, 'time' FROM tree WHERE t OPERATOR(pg_catalog.~) "
-               "'SQLVALUEFUNCTION' "
+               "'SQLVALUEFUNCTION|TABLESAMPLECLAUSE|COERCEVIAIO.*:resulttype "
+               "(1082|1083|1114|1184|1266) ' "
                "UNION ALL SELECT 'd', 0, "
                "CASE WHEN EXISTS (SELECT FROM pg_catalog.pg_operator o JOIN pg_catalog.pg_proc p "
                "ON "
@@ -341,7 +349,9 @@ static const char rows_sql[] = "SELECT 'r' AS kind, down.i, " INT8(
                                 "p.oid") ") THEN 1 ELSE 0 END" OR_BIT
                                          "CASE WHEN EXISTS (SELECT FROM pg_catalog.pg_proc p JOIN "
                                          "pg_catalog.pg_type y ON y.oid" EQ
-                                         "p.proargtypes[0] WHERE p.pronargs" EQ
+                                         "p.proargtypes[0] WHERE p.pronargs" GE
+                                         "1 AND (p.pronargs OPERATOR(pg_catalog.-) "
+                                         "p.pronargdefaults) OPERATOR(pg_catalog.<=) "
                                          "1 AND p.provolatile" NE CH("i") " AND y.typtype" EQ
                                              CH("c") " AND " IS_OF_USER(
                                                  "p.oid") ") THEN 1 ELSE 0 END" OR_BIT "CASE WHEN "
@@ -401,7 +411,7 @@ static bool asks_columns(struct slice question)
 
     while (qcache_question_next(question, &at, &n)) {
         tables += n.kind != QCACHE_ASK_FUNCTION;
-        written += n.kind == QCACHE_ASK_WRITTEN;
+        written += n.kind == QCACHE_ASK_WRITTEN || n.kind == QCACHE_ASK_CREATED;
     }
     return tables == 1 || (tables <= QCACHE_ROW_TABLES && written == 0);
 }

@@ -258,7 +258,9 @@ static uint32_t writes_of_explain(const struct sql_stmt *s, struct slice text)
 {
     if ((s->flags & SQL_F_ANALYZE) == 0)
         return 0;
-    return has_word(text, "execute") ? QCACHE_W_UNREAD : ROWS;
+    if (has_word(text, "execute"))
+        return QCACHE_W_UNREAD;
+    return s->inner == SQL_DDL ? QCACHE_W_CATALOG | ROWS : ROWS;
 }
 
 static uint32_t writes_of_select(const struct sql_stmt *s)

@@ -48,6 +48,8 @@ enum repl_call repl_call_kind(const struct sql_func *f, const char **type)
     for (unsigned i = 0; i < sizeof calls / sizeof calls[0]; i++) {
         if (!slice_eq_str(f->name, calls[i].name))
             continue;
+        if ((f->flags & SQL_FUNC_FIELD) != 0)
+            return REPL_CALL_OTHER; /* there are no arguments to ask with */
         *type = calls[i].type;
         return calls[i].type == NULL ? REPL_CALL_OTHER : REPL_CALL_VALUE;
     }

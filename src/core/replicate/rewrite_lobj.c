@@ -64,7 +64,7 @@ void repl_lobjs(struct repl_work *w)
         const struct sql_func *f = &w->stmt->funcs[i];
         uint32_t nasks = w->plan->nasks;
 
-        if (!is_own(f))
+        if (!is_own(f) || (f->flags & SQL_FUNC_FIELD) != 0)
             continue;
         if (slice_eq_str(f->name, "lo_creat"))
             repl_splice(w, f->offset, f->call_len, "pg_catalog.lo_create(\1%u\2)",

@@ -88,6 +88,8 @@ static int by_lists(const struct route_rules *r, const struct sql_func *f)
 
     if (r == NULL || (r->read_functions.n == 0 && r->write_functions.n == 0))
         return -1;
+    if ((f->flags & SQL_FUNC_FIELD) != 0 && r->read_functions.n != 0)
+        return -1; /* most are fields */
     if (f->schema.n != 0 && f->schema.n + f->name.n + 1 <= sizeof full) {
         memcpy(full, f->schema.p, f->schema.n);
         full[f->schema.n] = '.';
@@ -163,6 +165,8 @@ static bool check_function(struct route_case *c, const struct sql_func *f)
     }
     if (bits & ROUTE_FUNC_VOLATILE)
         runs_code(c, (bits & ROUTE_FUNC_SETS) != 0 ? ROUTE_CODE_SETS : ROUTE_CODE_RUNS);
+    if ((f->flags & SQL_FUNC_FIELD) != 0)
+        bits &= ~ROUTE_FUNC_MISSING; /* it is a field */
     if (bits & (ROUTE_FUNC_VOLATILE | ROUTE_FUNC_MISSING))
         writes(
             c, bits & ROUTE_FUNC_VOLATILE ? ROUTE_R_VOLATILE_FUNCTION : ROUTE_R_MISSING_FUNCTION);

@@ -172,8 +172,11 @@ static const char words_sql[] =
     "word(name) AS ("
     "SELECT t.typname FROM odd_domain JOIN pg_catalog.pg_type t ON t.oid" EQ "odd_domain.oid "
     "UNION SELECT p.proname FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_type t ON t.oid" EQ
-    "p.proargtypes[0] WHERE p.provolatile" EQ "CAST('v' AS pg_catalog.\"char\") AND p.pronargs" EQ
-    "1 AND t.typtype" EQ "CAST('c' AS pg_catalog.\"char\")"
+    "p.proargtypes[0] WHERE p.provolatile" EQ "CAST('v' AS pg_catalog.\"char\") AND p.pronargs "
+    "OPERATOR(pg_catalog.>=) 1 AND (p.pronargs OPERATOR(pg_catalog.-) p.pronargdefaults) "
+    "OPERATOR(pg_catalog.<=) 1 AND (t.typtype" EQ "CAST('c' AS pg_catalog.\"char\") OR t.typname" EQ
+    "ANY (CAST(ARRAY['record', 'any', 'anyelement', 'anynonarray', 'anycompatible', "
+    "'anycompatiblenonarray'] AS pg_catalog.name[])))"
     "), ";
 
 /* Functions that a question may mean: every overload that takes so many arguments. Aggregates over

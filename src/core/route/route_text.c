@@ -165,7 +165,8 @@ int32_t route_text_pid(struct slice text)
 static size_t quoted_end(struct slice s, size_t i)
 {
     char quote = s.p[i];
-    bool is_escape = quote == '\'' && i > 0 && (s.p[i - 1] == 'e' || s.p[i - 1] == 'E');
+    bool is_escape = quote == '\'' && i > 0 && (s.p[i - 1] == 'e' || s.p[i - 1] == 'E') &&
+                     (i == 1 || (!is_word(s.p[i - 2]) && s.p[i - 2] != '$'));
 
     for (i++; i < s.n; i++) {
         if (is_escape && s.p[i] == '\\')

@@ -238,8 +238,8 @@ WARM static void follow_route(struct client *c, const struct sql_facts *facts,
         s->again.is_read = true;
         return;
     }
-    if (is_read && !d->must_ask && s->turn->home == NULL)
-        s->again.may_retry = true; /* its functions are known to change nothing */
+    if ((is_read && !d->must_ask && s->turn->home == NULL) || d->reason == ROUTE_R_VOLATILE_VIEW)
+        s->again.may_retry = is_read; /* what it calls is known to change nothing; a view may */
     if (may_leave(c, d) && !stays_for_ties(c, is_out || is_read)) {
         choose_read(c, d->node, is_out, node);
         if (s->turn->is_out)

@@ -54,7 +54,8 @@ static bool do_leaves_state(struct slice text)
 {
     static const char *const parts[] = {
         "set_config", "temp", "listen", "advisory_lock", "pg_settings"};
-    static const char *const words[] = {"load", "set", "reset", "discard", "prepare", "deallocate"};
+    static const char *const words[] = {
+        "load", "set", "reset", "discard", "prepare", "deallocate", "hold"};
     size_t i;
 
     for (i = 0; i < sizeof parts / sizeof parts[0]; i++)
@@ -102,6 +103,20 @@ static bool sets_by_view(const struct sql_stmt *st)
     return false;
 }
 
+/* Functions, built in or of dblink, that leave something in their session that is not followed. */
+static bool leaves_state(const struct sql_func *f)
+{
+    static const char *const names[] = {"pg_replication_origin_session_setup", "pg_backup_start",
+        "pg_start_backup", "setseed", "dblink_connect", "dblink_connect_u"};
+    size_t i;
+
+    for (i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (slice_eq_str(f->name, names[i]))
+            return true;
+    return f->nargs >= 3 && share_contains(f->name, "_replication_slot") &&
+           (has_prefix(f->name, "pg_create_") || has_prefix(f->name, "pg_copy_")); /* temporary */
+}
+
 static void effects_of_functions(
     const struct sql_stmt *st, struct slice sql, struct share_effects *out)
 {
@@ -119,6 +134,9 @@ static void effects_of_functions(
             out->any = true;
         } else if (share_is_unlock(name)) {
             out->any = true;
+        } else if (leaves_state(&st->funcs[i])) {
+            out->pins |= ROWS_PIN(PIN_REASON_UNKNOWN);
+            out->any = out->stays = true;
         }
     }
     if (!sets)
@@ -211,8 +229,14 @@ static bool creates(const struct sql_facts *facts)
 /* Of a PREPARE in SQL, which is looked at for each EXECUTE. */
 static bool may_have_effects(struct slice sql)
 {
-    return share_contains(sql, "set_config") || share_contains(sql, "_advisory_") ||
-           share_contains(sql, "pg_settings");
+    static const char *const parts[] = {"set_config", "_advisory_", "pg_settings", "setseed",
+        "dblink_connect", "_backup", "_replication_"};
+    size_t i;
+
+    for (i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        if (share_contains(sql, parts[i]))
+            return true;
+    return false;
 }
 
 static bool executes(const struct sql_stmt *st)
@@ -275,6 +299,7 @@ static void effects_of_execute(
     out->any = out->any || e.any || e.pins != 0;
     out->alone = out->alone || e.alone || e.pins != 0;
     out->look = out->look || e.look;
+    out->stays = out->stays || e.stays;
 }
 
 WARM void share_effects_here(const struct client *c, const struct sql_facts *facts,

@@ -534,6 +534,7 @@ struct share_effects {
     bool any;      /* it changes something that is followed */
     bool alone;    /* it is not sent while anything else runs: changes, or a transaction's words */
     bool look;     /* whether it ties is for the server to say, once it is done */
+    bool stays;    /* no DISCARD ALL undoes it: its link is nobody else's any more */
 };
 void share_effects_of(const struct sql_facts *facts, struct slice sql, struct share_effects *out);
 /* The same by this client: with pg_temp in its search_path anything created may be temporary. */

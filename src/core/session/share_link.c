@@ -672,8 +672,9 @@ static void on_own_error(struct client *c, struct link *link, const struct errms
         return; /* the client is told when it is named */
     CLIENT_LOG(c, LVL_LOG, "node %d refuses what brings a session up to date: %.*s",
         link->pool->cluster_node, (int)m->message.n, m->message.p);
-    /* That it failed is forgotten with the end of the question. */
-    link->must_clean = link->must_clean || s->phase == SHARE_ASKING || s->phase == SHARE_JUDGING;
+    /* That it failed is forgotten with the end of the question; 55000: a standby, no harm done. */
+    if (s->phase == SHARE_ASKING || s->phase == SHARE_JUDGING)
+        link->must_clean = link->must_clean || !slice_eq_str(m->sqlstate, "55000");
     if (slice_eq_str(m->sqlstate, "57014"))
         on_cut_short(c, link, m);
 }

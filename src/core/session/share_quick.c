@@ -260,12 +260,13 @@ HOT enum feed_step share_quick_batch(
     return step;
 }
 
-/* Known to the parser alone: without functions. */
+/* Known to the parser alone: without functions, and without tables, which may be views. */
 static bool is_lone_read(const struct sql_facts *facts)
 {
     const struct sql_stmt *st = facts->stmts;
 
-    return st->kind == SQL_SELECT && (st->flags & SQL_F_READ_ONLY) != 0 && st->nfuncs == 0;
+    return st->kind == SQL_SELECT && (st->flags & SQL_F_READ_ONLY) != 0 && st->nfuncs == 0 &&
+           st->ntables == 0;
 }
 
 HOT enum feed_step share_quick_query(struct client *c, struct feed_run *run, struct slice sql,

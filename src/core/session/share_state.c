@@ -519,6 +519,8 @@ WARM void share_note(struct client *c, struct slice sql, const struct sql_facts 
     }
     if (e.pins != 0)
         pin(c, e.pins);
+    if (e.stays && c->link != NULL)
+        c->link->is_retired = true;
     s->look_at_pins = s->look_at_pins || e.look;
     if (e.any)
         s->exchange.hold = true;

@@ -203,16 +203,21 @@ static bool encoding_is_doubtful(struct slice value)
     static const char *const names[] = {"sjis", "shift", "big5", "gbk", "uhc", "johab", "gb18030",
         "win932", "win936", "win949", "win950", "windows932", "windows936", "windows949",
         "windows950", "mskanji"};
-    size_t n;
+    char bare[256]; /* only letters and digits count to the server: MS_Kanji, Windows-936 */
+    size_t n = 0;
     size_t i;
-    size_t at;
 
-    for (i = 0; i < sizeof names / sizeof names[0]; i++) {
-        n = strlen(names[i]);
-        for (at = 0; at + n <= value.n; at++)
-            if (strncasecmp(value.p + at, names[i], n) == 0)
-                return true;
+    for (i = 0; i < value.n; i++) {
+        if (!isalnum((unsigned char)value.p[i]))
+            continue;
+        if (n == sizeof bare - 1)
+            return true;
+        bare[n++] = (char)tolower((unsigned char)value.p[i]);
     }
+    bare[n] = '\0';
+    for (i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strstr(bare, names[i]) != NULL)
+            return true;
     return false;
 }
 

@@ -80,6 +80,10 @@ struct slice sqlp_fold(struct sqlp *st, const struct sql_tok *t)
         char c = t->p[i];
         if (c < 'A' || c > 'Z')
             continue;
+        /* In SJIS, GBK and the like it may be half a character, which is not folded; in others, as
+         * LATIN1, the server may fold the byte before, too. */
+        if (i > 0 && (t->p[i - 1] & 0x80) != 0 && !st->odd_name)
+            st->odd_name = !sqltext_is_utf8(t->p, t->n);
         if (out == NULL) {
             out = arena_alloc(st->arena, t->n);
             if (out == NULL) {
@@ -342,6 +346,43 @@ void sqlp_func(
     f->nargs = nargs;
     f->flags = flags;
     note_special(st, f);
+}
+
+/* Behind a value and a dot: a field of it, or else PostgreSQL calls the function of that name. */
+void sqlp_field(struct sqlp *st, const struct sql_tok *t)
+{
+    if ((t->flags & (TOK_STAR | TOK_SUBSCRIPT)) == 0)
+        sqlp_func(st, t, 1, SQL_FUNC_FIELD, t->end);
+}
+
+/* name.name: the first may be a function in FROM, and its value a number or a text. */
+void sqlp_column(struct sqlp *st, const struct sql_tok *of, const struct sql_tok *t)
+{
+    struct sqlp_column *c;
+
+    if (t->prev != NULL || (t->flags & (TOK_STAR | TOK_SUBSCRIPT)) != 0)
+        return;
+    c = sqlp_push(st, &st->columns, sizeof(*c));
+    if (c != NULL)
+        *c = (struct sqlp_column){.of = *of, .name = *t};
+}
+
+/* A function in FROM, by its alias or its own name. */
+void sqlp_from_func(struct sqlp *st, const struct sql_tok *func, const struct sql_tok *alias)
+{
+    if ((alias->p == NULL && (func->flags & FUNC_SYNTAX) != 0) || st->nfrom_funcs >= FROM_FUNCS_MAX)
+        st->nfrom_funcs = FROM_FUNCS_ANY;
+    else
+        st->from_func[st->nfrom_funcs++] = sqlp_fold(st, alias->p != NULL ? alias : func);
+}
+
+/* TREAT(value AS type) calls the function that has the type's name. */
+void sqlp_treat(struct sqlp *st, const struct sql_tok *type)
+{
+    struct sql_tok name = *type;
+
+    name.prev = NULL;
+    sqlp_field(st, &name);
 }
 
 /* A call that is none when the statement turns out to be newer than PostgreSQL 15. */

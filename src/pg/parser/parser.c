@@ -46,6 +46,10 @@ static enum sql_status run(struct sqlp *st, bool old_words)
     rc = sqlgram_parse(st);
     if (st->no_memory)
         return SQL_NO_MEMORY;
+    if (st->odd_name && rc == 0) {
+        st->error = "a name in an encoding that is not known";
+        return SQL_SYNTAX;
+    }
     return rc == 0 ? SQL_OK : rc == 2 ? SQL_TOO_DEEP : SQL_SYNTAX;
 }
 

@@ -272,7 +272,7 @@ static int utf8_len(const unsigned char *p, size_t n)
     return len;
 }
 
-static bool is_utf8(const char *p, size_t n)
+bool sqltext_is_utf8(const char *p, size_t n)
 {
     while (n > 0) {
         int len = utf8_len((const unsigned char *)p, n);
@@ -302,7 +302,7 @@ const char *sqltext_estring_end(struct sqlp *st, const char *p, const char *end)
         return NULL;
     }
     walk_estring(p, end, &out, &raw);
-    return is_utf8(value, (size_t)(out - value)) ? close : NULL;
+    return sqltext_is_utf8(value, (size_t)(out - value)) ? close : NULL;
 }
 
 const char *sqltext_ident_end(const char *p, const char *end)

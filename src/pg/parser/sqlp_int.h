@@ -46,6 +46,8 @@ struct arena;
 #define FUNC_OLD 0x80000000u
 /* Of a token: a call without parentheses that was a plain name up to PostgreSQL 15. */
 #define FUNC_BARE_NAME 0x40000000u
+/* Of a function in FROM: without an alias it has a name that the text does not say. */
+#define FUNC_SYNTAX 0x20000000u
 
 /* Attributes of a constraint. */
 #define ATTR_NOT_DEFERRABLE 0x01u
@@ -86,6 +88,17 @@ struct sqlp_cte {
     int32_t next; /* the one before it in the same WITH, -1 for none */
 };
 
+/* Names of functions in FROM that are told apart. */
+#define FROM_FUNCS_MAX 8
+/* There are more, or one has a name that the text does not say. */
+#define FROM_FUNCS_ANY (FROM_FUNCS_MAX + 1)
+
+/* name.name */
+struct sqlp_column {
+    struct sql_tok of;
+    struct sql_tok name;
+};
+
 /* A growing array in the arena. */
 struct sqlp_vec {
     void *items;
@@ -103,7 +116,8 @@ struct sqlp {
     bool old_words;        /* words newer than PostgreSQL 15 are identifiers */
     bool saw_new_word;
     bool no_memory;
-    bool escaped; /* the token had a UESCAPE, or is a U&'' string */
+    bool odd_name; /* who knows how the server folds it */
+    bool escaped;  /* the token had a UESCAPE, or is a U&'' string */
     bool has_peek;
     int peek_token;
     struct sql_tok peek;
@@ -112,11 +126,14 @@ struct sqlp {
     uint32_t stmt_end;    /* end of the last token of the statement */
     bool in_stmt;         /* a token of the statement was seen */
     bool newer;           /* PostgreSQL 15 refuses the statement */
+    uint32_t nfrom_funcs; /* of the statement: functions in FROM; or FROM_FUNCS_ANY */
+    struct slice from_func[FROM_FUNCS_MAX];
     uint32_t first_table; /* of the present statement */
     uint32_t first_func;
     uint32_t first_time;
     uint32_t first_literal;
     uint32_t first_cte;
+    uint32_t first_column;
     struct sql_stmt cur;
     struct sqlp_vec stmts;
     struct sqlp_vec tables;
@@ -124,6 +141,7 @@ struct sqlp {
     struct sqlp_vec times;
     struct sqlp_vec literals;
     struct sqlp_vec ctes;
+    struct sqlp_vec columns; /* written name.name */
     const char *error;
     uint32_t error_offset;
 };
@@ -150,6 +168,7 @@ const char *sqltext_skip_line_comment(const char *p, const char *end);
 const char *sqltext_skip_block_comment(const char *p, const char *end);
 const char *sqltext_string_end(const char *p, const char *end, uint32_t *flags);
 const char *sqltext_estring_end(struct sqlp *st, const char *p, const char *end);
+bool sqltext_is_utf8(const char *p, size_t n);
 const char *sqltext_bits_end(const char *p, const char *end);
 const char *sqltext_ident_end(const char *p, const char *end);
 const char *sqltext_dollar_end(const char *p, const char *end, const char *tag, size_t tag_len);
@@ -179,6 +198,10 @@ void sqlp_rel(struct sqlp *st, const struct sql_tok *t, uint32_t flags);
 void sqlp_new_type(struct sqlp *st, const struct sql_tok *t);
 void sqlp_func(
     struct sqlp *st, const struct sql_tok *t, uint32_t nargs, uint32_t flags, uint32_t end);
+void sqlp_field(struct sqlp *st, const struct sql_tok *t);
+void sqlp_column(struct sqlp *st, const struct sql_tok *of, const struct sql_tok *t);
+void sqlp_from_func(struct sqlp *st, const struct sql_tok *func, const struct sql_tok *alias);
+void sqlp_treat(struct sqlp *st, const struct sql_tok *type);
 void sqlp_old_func(struct sqlp *st, const struct sql_tok *t, uint32_t nargs, uint32_t end);
 void sqlp_call_procedure(struct sqlp *st);
 void sqlp_time(struct sqlp *st, enum sql_time_kind kind, uint32_t off, uint32_t end);

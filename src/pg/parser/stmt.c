@@ -11,6 +11,7 @@
 #include "sqlp_int.h"
 
 #include <string.h>
+#include <strings.h>
 
 #define FEW_CTES 16
 
@@ -212,6 +213,33 @@ static void resolve_old_calls(struct sqlp *st)
     st->funcs.count = kept;
 }
 
+/* Case does not count: whether the function was quoted is not known any more. */
+static bool is_from_func(struct sqlp *st, const struct sql_tok *of)
+{
+    struct slice name;
+    uint32_t i;
+
+    if (st->nfrom_funcs == 0 || st->nfrom_funcs == FROM_FUNCS_ANY)
+        return st->nfrom_funcs != 0;
+    name = sqlp_fold(st, of);
+    for (i = 0; i < st->nfrom_funcs; i++)
+        if (st->from_func[i].n == name.n && strncasecmp(st->from_func[i].p, name.p, name.n) == 0)
+            return true;
+    return false;
+}
+
+/* The value of a function in FROM is no row, mostly: what is said of it may be a call. */
+static void resolve_columns(struct sqlp *st)
+{
+    const struct sqlp_column *c = st->columns.items;
+
+    for (uint32_t i = st->first_column; i < st->columns.count; i++)
+        if (is_from_func(st, &c[i].of))
+            sqlp_field(st, &c[i].name);
+    st->first_column = st->columns.count;
+    st->nfrom_funcs = 0;
+}
+
 /* The part of a vector that belongs to the present statement. */
 static const void *own_items(const struct sqlp_vec *v, uint32_t first, size_t size, uint32_t *count)
 {
@@ -227,6 +255,7 @@ void sqlp_end_stmt(struct sqlp *st)
     if (s == NULL)
         return;
     resolve_ctes(st);
+    resolve_columns(st);
     if (st->saw_new_word)
         resolve_old_calls(st);
     *s = st->cur;

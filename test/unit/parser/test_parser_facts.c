@@ -97,6 +97,17 @@ START_TEST(many_ctes_are_the_same)
 }
 END_TEST
 
+/* Half a character that looks like a capital letter must not become another table's name. */
+START_TEST(names_of_other_encodings_are_not_guessed)
+{
+    ck_assert_int_eq(parse("UPDATE \x83\x5a\x83\x62\x83\x67 SET a = 1").status, SQL_SYNTAX);
+    ck_assert_int_eq(parse("SELECT \x83\x5a() FROM t").status, SQL_SYNTAX);
+    ck_assert_str_eq(tables("TABLE \"\x83\x5a\""), "\x83\x5a");
+    ck_assert_str_eq(tables("TABLE \x83\x67"), "\x83\x67");
+    ck_assert_str_eq(tables("TABLE \xc3\x89T"), "\xc3\x89t");
+}
+END_TEST
+
 START_TEST(finds_calls)
 {
     ck_assert_str_eq(
@@ -108,6 +119,20 @@ START_TEST(finds_calls)
     ck_assert_str_eq(funcs("CALL p(q(1), 2)"), "q/1 p/2");
     ck_assert_str_eq(funcs("CREATE FUNCTION f(int) RETURNS int LANGUAGE sql AS 'x'"), "");
     ck_assert_str_eq(funcs("CREATE INDEX ON t (lower(a))"), "lower/1");
+    /* Not written as calls. */
+    ck_assert_str_eq(
+        funcs("SELECT (a).b, (a).c[1].d, e[2].f, (g).*, h.i, h[1]"), "b/1 c/1 d/1 f/1");
+    ck_assert_str_eq(funcs("SELECT $1.a, (SELECT 1).b, (VALUES (1))[1].c"), "a/1 b/1 c/1");
+    ck_assert_str_eq(funcs("SELECT x.a, s.x.b, t.c FROM t, f(1) x"), "f/1 a/1");
+    ck_assert_str_eq(funcs("SELECT X.a, f.b FROM LATERAL f() AS x(y)"), "f/0 a/1");
+    ck_assert_str_eq(funcs("SELECT f.a, x.b FROM s.f()"), "s.f/0 a/1");
+    ck_assert_str_eq(funcs("SELECT int4.a FROM cast(b AS int4)"), "a/1");
+    ck_assert_str_eq(
+        funcs("SELECT x.a, \"F\".b FROM ROWS FROM (f()) x, \"F\"()"), "f/0 F/0 a/1 b/1");
+    ck_assert_uint_eq(parse("SELECT x.a FROM f() x; SELECT x.a").stmts[1].nfuncs, 0);
+    ck_assert_str_eq(funcs("SELECT TREAT(a AS b.c), TREAT(d AS SETOF e)"), "c/1 e/1");
+    ck_assert_str_eq(funcs("UPDATE t SET a.b = (c).d RETURNING e.f"), "d/1");
+    ck_assert(one("SELECT (a).b")->funcs[0].flags & SQL_FUNC_FIELD);
 }
 END_TEST
 
@@ -274,6 +299,7 @@ int main(void)
     tcase_add_test(tc, finds_relations);
     tcase_add_test(tc, ctes_hide_relations_in_their_scope);
     tcase_add_test(tc, many_ctes_are_the_same);
+    tcase_add_test(tc, names_of_other_encodings_are_not_guessed);
     tcase_add_test(tc, finds_calls);
     tcase_add_test(tc, calls_that_became_syntax);
     tcase_add_test(tc, tells_reads_from_writes);

@@ -5,11 +5,11 @@
 
 type_name
     : simple_type opt_array_bounds
-    | K_SETOF simple_type opt_array_bounds
+    | K_SETOF simple_type opt_array_bounds  { $$ = $2; }
     | simple_type K_ARRAY '[' ICONST ']'
-    | K_SETOF simple_type K_ARRAY '[' ICONST ']'
+    | K_SETOF simple_type K_ARRAY '[' ICONST ']' { $$ = $2; }
     | simple_type K_ARRAY
-    | K_SETOF simple_type K_ARRAY
+    | K_SETOF simple_type K_ARRAY           { $$ = $2; }
     ;
 
 opt_array_bounds
@@ -40,7 +40,7 @@ const_type
 
 generic_type
     : typefn opt_type_modifiers
-    | typefn attrs opt_type_modifiers
+    | typefn attrs opt_type_modifiers       { $$ = $2; }
     ;
 
 opt_type_modifiers
@@ -271,12 +271,12 @@ b_expr
 c_expr
     : column_ref
     | const_expr
-    | PARAM opt_indirection
-    | '(' a_expr ')' opt_indirection        { $$.flags = 0; }
+    | PARAM opt_fields
+    | '(' a_expr ')' opt_fields             { $$.flags = 0; }
     | case_expr
     | func_expr
     | select_parens %prec UMINUS
-    | select_parens indirection
+    | select_parens fields
     | K_EXISTS select_parens
     | K_ARRAY select_parens
     | K_ARRAY array_expr
@@ -285,9 +285,26 @@ c_expr
     | K_GROUPING '(' expr_list ')'
     ;
 
+/* Behind a value: each name calls a function when the value has no field of that name. */
+fields
+    : indirection_el                        { sqlp_field(st, &$1); }
+    | fields indirection_el
+        {
+            if ($1.flags & TOK_STAR)
+                BAD("improper use of \"*\"");
+            $$ = $2;
+            sqlp_field(st, &$2);
+        }
+    ;
+
+opt_fields
+    : fields
+    | %empty                                { NONE($$); }
+    ;
+
 column_ref
     : colid
-    | colid indirection
+    | colid indirection                     { sqlp_column(st, &$1, &$2); }
     ;
 
 const_expr

@@ -21,8 +21,8 @@ func_expr
 /* A call where no window may follow: FROM, index expressions. */
 func_plain
     : func_call                             { $$.flags = 0; }
-    | func_special
-    | json_aggregate
+    | func_special                          { $$.flags |= FUNC_SYNTAX; }
+    | json_aggregate                        { $$.flags |= FUNC_SYNTAX; }
     ;
 
 func_call
@@ -109,7 +109,7 @@ func_special
     | K_POSITION '(' b_expr K_IN b_expr ')'
     | K_SUBSTRING '(' substring_list ')'
     | K_SUBSTRING '(' opt_func_args ')'     { NOTE_CALL($1, $3.n, 0, $4); }
-    | K_TREAT '(' a_expr K_AS type_name ')'
+    | K_TREAT '(' a_expr K_AS type_name ')' { sqlp_treat(st, &$5); }
     | K_TRIM '(' K_BOTH trim_list ')'
     | K_TRIM '(' K_LEADING trim_list ')'
     | K_TRIM '(' K_TRAILING trim_list ')'

@@ -162,6 +162,8 @@ indirection
         {
             if ($1.flags & TOK_STAR)
                 BAD("improper use of \"*\"");
+            if ($1.flags & TOK_SUBSCRIPT)
+                sqlp_field(st, &$2); /* of an element */
             $$ = $2;
             sqlp_link(st, &$1, &$$);
         }

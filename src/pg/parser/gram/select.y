@@ -202,8 +202,8 @@ relation_list
 table_ref
     : relation_ref opt_alias
     | relation_ref opt_alias table_sample
-    | from_func func_alias
-    | K_LATERAL from_func func_alias
+    | from_func func_alias                  { sqlp_from_func(st, &$1, &$2); }
+    | K_LATERAL from_func func_alias        { sqlp_from_func(st, &$2, &$3); }
     | xmltable opt_alias
     | K_LATERAL xmltable opt_alias
     | json_table opt_alias
@@ -245,9 +245,10 @@ opt_using_alias
     | %empty
     ;
 
+/* The value is the name. */
 alias
-    : K_AS colid '(' name_list ')'
-    | K_AS colid
+    : K_AS colid '(' name_list ')'          { $$ = $2; }
+    | K_AS colid                            { $$ = $2; }
     | colid '(' name_list ')'
     | colid
     ;
@@ -267,7 +268,7 @@ func_alias
     | K_AS '(' column_defs ')'
     | K_AS colid '(' column_defs ')'
     | colid '(' column_defs ')'
-    | %empty
+    | %empty                                { NONE($$); }
     ;
 
 column_defs
@@ -299,7 +300,7 @@ from_func
             if ($1.flags & FUNC_BARE_NAME)
                 sqlp_rel(st, &$1, 0);
         }
-    | K_ROWS K_FROM '(' rows_from_list ')' opt_ordinality
+    | K_ROWS K_FROM '(' rows_from_list ')' opt_ordinality   { $$.flags = FUNC_SYNTAX; }
     ;
 
 rows_from_list

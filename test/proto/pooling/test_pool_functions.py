@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: PostgreSQL
+"""test_pool_functions: what functions leave behind in a server session is nobody else's: those that are built in, those that a text calls
+without writing a call, and what a DO leaves open.
+"""
+import pytest
+from pooling_house import login, states
+
+
+@pytest.fixture(params=["transaction", "session"])
+def pool(pg, start_pool, request):
+    return start_pool(pg.address, num_init_children=1, pool_mode=request.param, max_backend_connections=2)
+
+
+@pytest.fixture
+def transaction_pool(pg, start_pool):
+    return start_pool(pg.address, num_init_children=1, pool_mode="transaction", max_backend_connections=2)
+
+
+def each_of_two(pool, left: str, seen: str):
+    """`left` by a client that stays, and by one that goes: what others see after that."""
+    answers = []
+    for stays in (True, False):
+        a = login(pool)
+        a.rows(left)
+        if not stays:
+            a.bye()
+        with login(pool) as b:
+            answers.append(b.simple(seen))
+        if stays:
+            a.bye()
+    return answers
+
+
+def test_the_origin_of_a_session(pg, transaction_pool):
+    pg.rows("select pg_replication_origin_create('functions')")
+    try:
+        with login(transaction_pool) as a:
+            a.rows("select pg_replication_origin_session_setup('functions')")
+            assert a.value("select pg_replication_origin_session_is_setup()") == "t"
+            with login(transaction_pool) as b:
+                assert b.value("select pg_replication_origin_session_is_setup()") == "f"
+        with login(transaction_pool) as b:
+            assert b.value("select pg_replication_origin_session_is_setup()") == "f"
+    finally:
+        pg.rows("select pg_replication_origin_drop('functions')")
+
+
+def test_a_cursor_that_a_block_holds(pool):
+    block = "do $$ begin execute 'declare kept cursor with hold for select 42'; end $$"
+    for answer in each_of_two(pool, block, "fetch kept"):
+        assert states(answer) == ["34000"]
+
+
+@pytest.mark.parametrize("how", ["({n}::bigint).pg_advisory_lock", "treat({n} as pg_advisory_lock)", "pg_advisory_lock({n})"])
+def test_a_lock_that_is_not_written_as_a_call(pg, transaction_pool, how):
+    with login(transaction_pool) as a:
+        a.rows("select " + how.format(n=7401))
+        with login(transaction_pool) as b:
+            assert b.value("select pg_try_advisory_lock(7401)") == "f"
+    with login(transaction_pool) as b:
+        assert b.value("select pg_try_advisory_lock(7401)") == "t", "the lock of who has gone is let go"
