@@ -80,6 +80,7 @@ struct pool {
     int64_t place_since_us; /* what was opened until then leads to another database; 0: nothing */
     int64_t role_seen_us;   /* a server has said that the role may log in; 0: never */
     uint32_t version;       /* of the protocol, as the last client asked for it */
+    bool has_own_book;      /* its database itself says who its clients are: see pool_book_name */
     uint64_t database_hash; /* of its name */
     uint16_t user_len;
     uint16_t database_len;
@@ -130,13 +131,17 @@ static inline struct slice pool_database(const struct pool *pool)
 }
 
 /* Under which name the book of secrets has the pool's user. What opens a server of pools.conf is
- * kept apart from what opens those of pgpool.conf: they are others' servers. */
+ * kept apart from what opens those of pgpool.conf: they are others' servers. So is what belongs to
+ * a database whose owner says who its clients are: nobody is to be let in by that, and then get a
+ * connection by what the user has shown elsewhere. */
 static inline struct slice pool_book_name(const struct pool *pool)
 {
     size_t n = pool->user_len;
 
     if (pool->cluster_node >= POOLS_FIRST_TARGET)
         n += (size_t)pool->database_len + 3;
+    else if (pool->has_own_book)
+        n += (size_t)pool->database_len + 1;
     return slice_of(pool->names, n);
 }
 

@@ -65,6 +65,9 @@ struct pool_settings {
  * and new pools, not for every statement. */
 const struct pool_settings *pools_conf_find(
     const struct conf *conf, struct slice database, struct slice user);
+/* True when the clients of a database are looked up in that database itself, by a query of the
+ * administrator's own: what it means there is in the hands of the database's owner. */
+bool pools_conf_asks_itself(const struct conf *conf, const struct pool_settings *set);
 /* The server `node` (POOLS_FIRST_TARGET or more) of pools.conf; NULL when there is none. */
 const struct pools_target *pools_conf_target(const struct conf *conf, int node);
 /* Host, port and time limit for connecting to any node: of pgpool.conf or of pools.conf. Returns

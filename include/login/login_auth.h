@@ -54,7 +54,8 @@ struct auth_way {
     const char *user;  /* empty: nobody does */
     const char *query; /* empty: the default */
     struct slice database;
-    int node; /* of pools.conf, or VIEW_NO_NODE: one of pgpool.conf */
+    int node;        /* of pools.conf, or VIEW_NO_NODE: one of pgpool.conf */
+    bool is_clients; /* `database` is the client's, whose owner decides what the query means */
 };
 
 /* How the secret of `user`, a client of `database`, is looked up. */

@@ -302,9 +302,12 @@ def test_bad_files_stop_the_start(pg, pair, ca, tmp_path):
     loose = certs.give(pair.key, tmp_path / "loose.key", 0o644)
     junk = tmp_path / "junk.pem"
     junk.write_text("junk", encoding="ascii")
+    far = tmp_path / "pools.conf"
+    far.write_text("[database far]\nhost = localhost\nbackend_ssl_mode = verify-full\n", encoding="ascii")
     good = {"ssl": True, "ssl_cert": pair.cert, "ssl_key": pair.key}
     locked = ca.issue(passphrase="secret")
     for change, says in (
+            ({"ssl": False, "pools_file": far, "ssl_ca_cert": junk}, "could not load root certificate file"),
             ({"ssl_cert": tmp_path / "none.pem"}, "could not load certificate file"),
             ({"ssl_cert": junk}, "could not load certificate file"),
             ({"ssl_key": tmp_path / "none.pem"}, "could not access private key file"),

@@ -278,7 +278,7 @@ static void find_secret(struct check *k)
         cred_check_password(&k->stored, slice_of_str(k->user), secret_slice(&file.text), &is_same,
             NULL, NULL) == -1)
         is_same = false;
-    if (!k->is_final || is_same) {
+    if (!k->is_final || is_same || way.is_clients) {
         k->source = "pool_passwd";
         k->line = e->line;
         cred_copy(&file, &k->stored);

@@ -596,6 +596,11 @@ bool auth_book_put_answer(struct auth_book *b, struct slice user, struct slice d
     if (fresh.kind == CRED_SCRAM && !fits && (u->learned.hold & AUTH_HOLD_KEYS) != 0)
         login_wipe(&u->learned);
     changed = u->was_answered && !is_same_cred(&fresh, &u->answer);
+    /* A database's owner may say today what opens it for anybody: that does not go together with
+     * what its users have shown there before. */
+    if (!fits && fresh.kind != CRED_NONE && plain_name(user).n < user.n &&
+        (changed || !u->was_answered))
+        login_wipe(&u->learned);
     /* Nobody who is out goes on opening servers; who is in pool_passwd alone was never in here. */
     if (fresh.kind == CRED_NONE && (is_known || changed || !is_in_passwd(b, user)))
         login_wipe(&u->learned);

@@ -7,6 +7,9 @@
 
 #include <string.h>
 
+#include "auth/auth_book.h"
+#include "config/conf.h"
+
 #include "link_int.h"
 #include "pool_int.h"
 
@@ -36,6 +39,20 @@ static void retire_all(struct pool *pool)
     LIST_ENTRY(n, struct link, pool_node)->is_retired = true;
 }
 
+/* Its user is known by another name in the book from now on. */
+static void change_book(struct pool *pool, bool has_own)
+{
+    struct auth_book *book = pool->be->book;
+
+    if (pool->has_own_book == has_own)
+        return;
+    if (book != NULL)
+        auth_book_let_go(book, pool_book_name(pool));
+    pool->has_own_book = has_own;
+    if (book != NULL)
+        auth_book_hold(book, pool_book_name(pool));
+}
+
 /* The settings that it had until now are still there. */
 void pool_set_conf(struct pool *pool, const struct conf *conf)
 {
@@ -43,6 +60,7 @@ void pool_set_conf(struct pool *pool, const struct conf *conf)
 
     pool->set = pools_conf_find(conf, pool_database(pool), pool_user(pool));
     pool->resets_work = false; /* others, perhaps */
+    change_book(pool, pools_conf_asks_itself(conf, pool->set));
     if (pool->set->target == pool->cluster_node)
         pool->is_moved = false;
     else if (was->target == pool->cluster_node || pool->is_moved)

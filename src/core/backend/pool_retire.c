@@ -25,14 +25,29 @@ static void forget(struct link *link, const struct link_retire *what)
         auth_book_forget(link->be->book, pool_book_name(pool));
 }
 
+static void forget_name(struct backend *be, const struct link_retire *what, struct slice name)
+{
+    if (what->is_gone != 0)
+        auth_book_forget(be->book, name);
+    else
+        auth_book_drop_answer(be->book, name);
+}
+
 static void forget_ours(struct backend *be, const struct link_retire *what)
 {
+    const struct pool *pool;
+    struct hash_node *n;
+    uint32_t i;
+
     if (be->book == NULL || *what->user == '\0' || what->place != RETIRE_OUR_SERVERS)
         return;
-    if (what->is_gone != 0)
-        auth_book_forget(be->book, slice_of_str(what->user));
-    else
-        auth_book_drop_answer(be->book, slice_of_str(what->user));
+    forget_name(be, what, slice_of_str(what->user));
+    for (i = 0; be->pools.count > 0 && i <= be->pools.mask; i++)
+        for (n = be->pools.bucket[i]; n != NULL; n = n->next) {
+            pool = LIST_ENTRY(n, struct pool, node);
+            if (pool->has_own_book && slice_eq_str(pool_user(pool), what->user))
+                forget_name(be, what, pool_book_name(pool));
+        }
 }
 
 void backend_retire(struct backend *be, const struct link_retire *what)

@@ -95,6 +95,7 @@ static struct pool *pool_new(struct backend *be, const struct pool_key *k, uint6
     list_init(&pool->waiting);
     pool->set = pools_conf_find(be->conf, k->database, k->user);
     pool->is_mapped = pool->set->user != NULL;
+    pool->has_own_book = pools_conf_asks_itself(be->conf, pool->set);
     pool->limits.pool = LIMITS_NO_ENTRY;
     if (limits_attach(be->shm, be->ordinal, k->node, k->user, k->database, &pool->limits) == -1)
         pool_complain_full(be);

@@ -207,6 +207,17 @@ const struct pool_settings *pools_conf_find(
     return &memo->settings;
 }
 
+static bool is_given(const char *own, const char *common)
+{
+    return (own != NULL && *own != '\0') || *common != '\0';
+}
+
+bool pools_conf_asks_itself(const struct conf *conf, const struct pool_settings *set)
+{
+    return is_given(set->auth_query, conf->auth_query) &&
+           !is_given(set->auth_dbname, conf->auth_dbname);
+}
+
 const struct pools_target *pools_conf_target(const struct conf *conf, int node)
 {
     int i = node - POOLS_FIRST_TARGET;

@@ -45,9 +45,10 @@ void lookup_take_row(struct lookup *l, struct slice body)
 }
 
 /* The password was changed, or the role is gone or another one of that name: idle links were opened
- * by what does not hold any more. */
-static void close_idle_of(struct backend *be, struct slice user)
+ * by what does not hold any more. What is kept apart for one database says nothing of others. */
+static void close_idle_of(struct backend *be, struct slice user, struct slice book_name)
 {
+    struct slice name;
     struct link *link;
     struct list *n;
     struct list *tmp;
@@ -55,7 +56,8 @@ static void close_idle_of(struct backend *be, struct slice user)
     LIST_FOREACH_SAFE(n, tmp, &be->idle_lru)
     {
         link = LIST_ENTRY(n, struct link, be_node);
-        if (slice_eq(pool_user(link->pool), user))
+        name = book_name.n > user.n ? pool_book_name(link->pool) : pool_user(link->pool);
+        if (slice_eq(name, book_name.n > user.n ? book_name : user))
             link_close(link);
     }
 }
@@ -72,7 +74,7 @@ static void keep_login(struct login_auth *sa, struct slice user, const struct lo
     login_auth_put_role(
         sa, user, slice_of_str(AUTH_ROLE_IS_VALID), !has_row || (can_login && state.n == 0));
     if (!can_login)
-        close_idle_of(sa->be, user); /* it may come back as another role of that name */
+        close_idle_of(sa->be, user, user); /* it may come back as another role of that name */
 }
 
 void lookup_keep(struct login_auth *sa, struct lookup *l, struct slice key, int node)
@@ -101,5 +103,5 @@ void lookup_keep(struct login_auth *sa, struct lookup *l, struct slice key, int 
     else if (auth_book_put_answer(sa->book, buf_slice(&l->book_name), key, l->row != LOOKUP_NO_ROW,
                  l->row == LOOKUP_NAME_AND_SECRET ? secret_slice(&l->secret) : slice_of(NULL, 0),
                  loop_now_us(sa->be->loop)))
-        close_idle_of(sa->be, user);
+        close_idle_of(sa->be, user, buf_slice(&l->book_name));
 }

@@ -90,6 +90,7 @@ void auth_way_put_key(const struct auth_way *way, struct buf *out);
 
 /* ---- client_auth_query.c: looking things up in the data base ---- */
 
+#define AUTH_ROLE_OURS      '\1' /* what no role's name begins with */
 #define AUTH_ROLE_CAN_LOGIN "\1can log in"
 #define AUTH_ROLE_IS_VALID  "\1is not expired"
 /* A name that no role has. */

@@ -517,6 +517,19 @@ static void prober_on_opened(void *owner)
     prober_step(owner);
 }
 
+/* sr_check_password, when it is not in pool_passwd. */
+static void prober_learn(const struct prober *p)
+{
+    const struct conf *conf = p->sa->be->conf;
+    struct passwd_value v = passwd_value_of(slice_of_str(conf->sr_check_password));
+    struct cred cred = {0};
+
+    if (v.text.n > 0 && strcmp(p->user, conf->sr_check_user) == 0 &&
+        passwd_open_value(&v, NULL, &cred, NULL) == 0)
+        auth_book_learn_cred(p->sa->book, pool_book_name(p->pool), &cred);
+    cred_free(&cred);
+}
+
 static void prober_acquire(struct prober *p)
 {
     int node =
@@ -537,6 +550,8 @@ static void prober_acquire(struct prober *p)
             pool_detach(p->pool);
         p->pool = pool_attach(p->sa->be, slice_of_str(p->user), slice_of_str(p->database), node);
         p->req.pool = p->pool;
+        if (p->node == VIEW_NO_NODE)
+            prober_learn(p);
     }
     p->phase = PROBER_WAITING;
     timer_start(p->sa->be->loop, &p->timer, LOOKUP_TIMEOUT_MS);
@@ -637,19 +652,6 @@ void auth_lookup_give_up(
     buf_free(&key);
 }
 
-/* sr_check_password, when it is not in pool_passwd. */
-static void prober_learn(const struct prober *p)
-{
-    const struct conf *conf = p->sa->be->conf;
-    struct passwd_value v = passwd_value_of(slice_of_str(conf->sr_check_password));
-    struct cred cred = {0};
-
-    if (v.text.n > 0 && strcmp(p->user, conf->sr_check_user) == 0 &&
-        passwd_open_value(&v, NULL, &cred, NULL) == 0)
-        auth_book_learn_cred(p->sa->book, slice_of_str(p->user), &cred);
-    cred_free(&cred);
-}
-
 static struct prober *prober_new(struct login_auth *sa, const struct auth_way *way)
 {
     struct prober *p = mem_alloc_zero(sizeof *p);
@@ -679,8 +681,6 @@ static struct prober *prober_new(struct login_auth *sa, const struct auth_way *w
     p->req.on_turn = prober_on_turn;
     p->req.owner = p;
     p->req.ops = &prober_ops;
-    if (p->node == VIEW_NO_NODE)
-        prober_learn(p);
     return p;
 }
 

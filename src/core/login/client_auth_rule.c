@@ -52,8 +52,11 @@ static enum hba_answer question_ask(struct client_auth *a, bool is_role, struct 
 static enum hba_answer oracle_in_role(void *ctx, struct slice user, struct slice role)
 {
     struct client_auth *a = ctx;
-    enum hba_answer known = login_auth_role(a->sa, user, role);
+    enum hba_answer known = HBA_FAIL;
 
+    /* samerole: a client names the role. Ours are not for it, neither to know nor to answer. */
+    if (role.n == 0 || role.p[0] != AUTH_ROLE_OURS)
+        known = login_auth_role(a->sa, user, role);
     if (known != HBA_ASK)
         return known;
     if (!auth_lookup_is_possible(a->sa, AUTH_LOOKUP_ROLE, slice_of("", 0), slice_of("", 0)))

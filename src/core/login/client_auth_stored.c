@@ -95,6 +95,16 @@ static bool stored_is_same(const struct client_auth *a, const struct auth_stored
            match;
 }
 
+/* Whom the file names is who knows the file's password, whatever the owner of a database says of
+ * the name there: the connections are opened with what the file has. */
+static bool stored_is_files(const struct client_auth *a)
+{
+    struct auth_way way;
+
+    auth_way_find(a->sa, AUTH_LOOKUP_SECRET, a->who.startup->database, client_auth_user(a), &way);
+    return way.is_clients;
+}
+
 /* Everything is known that will be: `max_age_us` < 0 when the servers could not be asked. */
 static void stored_settle(struct client_auth *a, int64_t max_age_us)
 {
@@ -110,7 +120,7 @@ static void stored_settle(struct client_auth *a, int64_t max_age_us)
         stored_vote(a);
     }
     in_file = stored_find_in_file(a, &file);
-    if (in_file && (!is_answered || !answer.is_known)) {
+    if (in_file && (!is_answered || !answer.is_known || stored_is_files(a))) {
         a->was_looked_up = false;
         stored_take(a, &file);
         if (a->is_unsure || (!client_auth_may_relay(a) && !client_auth_asks_servers(a)))

@@ -74,6 +74,7 @@ void login_auth_find_way(
         st = pools_conf_find(conf, out->database, slice_of_str(out->user));
     } else if (*out->query != '\0' && !console_is_named(conf, database)) {
         out->database = database;
+        out->is_clients = true;
     } else {
         out->database = slice_of_str(st->target != POOLS_NO_TARGET ? "postgres" : home_of(conf));
     }

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "config/pools_conf.h"
 #include "config/wd_id.h"
 #include "session/session.h"
 #include "sys/fd.h"
@@ -47,6 +48,9 @@ static bool is_needed(const struct conf *conf)
 
     for (i = 0; i < conf->nnodes; i++)
         if (conf_has_node(conf, i) && conf->nodes[i].backend_ssl_mode >= CONF_SSL_REQUIRE)
+            return true;
+    for (i = POOLS_FIRST_TARGET; pools_conf_target(conf, i) != NULL; i++)
+        if (pools_conf_target(conf, i)->ssl_mode >= CONF_SSL_REQUIRE)
             return true;
     return conf->ssl;
 }

@@ -258,6 +258,25 @@ START_TEST(test_changed_password_forgets_the_keys)
 }
 END_TEST
 
+/* The owner of a database says "mine" of a user who has shown something else there. */
+START_TEST(test_what_a_database_says_does_not_meet_what_was_shown)
+{
+    struct slice there = slice_of("ann\0db", 6);
+    struct scram_verifier made = make_verifier("mine", "salt2");
+    struct scram_keys keys = make_keys("pw", "salt1");
+    struct buf text = {0};
+
+    auth_book_learn_keys(book, there, &keys);
+    auth_book_put_answer(book, there, str("db"), true, str("mine"), 1);
+    ck_assert_uint_eq(auth_book_login(book, there)->hold, AUTH_HOLD_PASSWORD);
+    auth_book_learn_password(book, there, str("pw"));
+    scram_verifier_format(&made, &text);
+    ck_assert(auth_book_put_answer(book, there, str("db"), true, buf_slice(&text), 2));
+    ck_assert_ptr_null(auth_book_login(book, there));
+    buf_free(&text);
+}
+END_TEST
+
 static unsigned login_keys(void)
 {
     const struct auth_login *login = auth_book_login(book, str("ann"));
@@ -480,6 +499,7 @@ int main(void)
     tcase_add_test(tc, test_mapped_user_opens_nothing_of_its_own);
     tcase_add_test(tc, test_answers_expire);
     tcase_add_test(tc, test_changed_password_forgets_the_keys);
+    tcase_add_test(tc, test_what_a_database_says_does_not_meet_what_was_shown);
     tcase_add_test(tc, test_unknown_to_the_servers_and_in_the_file);
     tcase_add_test(tc, test_learned_goes_before_the_file);
     tcase_add_test(tc, test_derived_verifier_is_made_once_and_follows);
