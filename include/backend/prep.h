@@ -59,6 +59,7 @@ struct prep {
     bool is_plain;                  /* the session's: it is a statement that only touches rows */
     bool may_commit;                /* the session's: it runs code that may end its transaction */
     uint8_t kept;                   /* the query cache's: what its text says; 0: not looked at */
+    bool keeps_time;                /* the session's: a literal in it is the time of its Parse */
     uint32_t counted;               /* the session's: stmtstats_handle, in its figures */
     uint64_t known;                 /* the router's: by what it is known to be a read; 0: nothing */
     char body[];                    /* of Parse, behind the name: SQL NUL, parameter types */
@@ -77,6 +78,9 @@ static inline struct prep *prep_ref(struct prep *p)
     p->refs++;
     return p;
 }
+/* A literal in it becomes the time of its Parse ('now', 'today' and their like): who parses it anew
+ * must not get one that was parsed before. Letters that are written as escapes are not seen. */
+bool prep_keeps_time(const struct prep *p);
 /* Gives up a reference; *pp becomes NULL. NULL is allowed. */
 void prep_unref(struct prep **pp);
 static inline struct slice prep_sql(const struct prep *p)

@@ -5,6 +5,7 @@
 
 #include "backend/prep.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -100,6 +101,50 @@ struct prep *prep_get(struct prep_store *store, struct slice body, uint64_t path
     store->bytes += body.n;
     hash_table_add(&store->table, &p->node, hash);
     return p;
+}
+
+static bool is_of_name(char ch)
+{
+    return isalnum((unsigned char)ch) || ch == '_' || ch == '$' || (ch & 0x80) != 0;
+}
+
+/* A word at `at`, in front of which `nquotes` quotes are, belongs to a literal. A comment may have
+ * a quote, too: what follows one at once is always taken for one. */
+static bool is_in_literal(struct slice text, size_t at, unsigned nquotes)
+{
+    while (at > 0 && isspace((unsigned char)text.p[at - 1]))
+        at--;
+    return nquotes % 2 == 1 || (at > 0 && strchr("'\"{[$", text.p[at - 1]) != NULL);
+}
+
+/* One of the words stands at `at`, by itself. */
+static bool is_time_at(struct slice text, size_t at)
+{
+    static const char *const words[] = {"now", "today", "tomorrow", "yesterday"};
+    size_t n;
+    size_t i;
+
+    for (i = 0; i < sizeof words / sizeof words[0]; i++) {
+        n = strlen(words[i]);
+        if (at + n <= text.n && strncasecmp(text.p + at, words[i], n) == 0)
+            return at + n == text.n || text.p[at + n] == '$' || !is_of_name(text.p[at + n]);
+    }
+    return false;
+}
+
+bool prep_keeps_time(const struct prep *p)
+{
+    struct slice text = prep_sql(p);
+    unsigned nquotes = 0;
+    size_t at;
+
+    for (at = 1; at < text.n; at++) {
+        nquotes += text.p[at - 1] == '\'';
+        if ((text.p[at - 1] == '$' || !is_of_name(text.p[at - 1])) && is_time_at(text, at) &&
+            is_in_literal(text, at, nquotes))
+            return true;
+    }
+    return false;
 }
 
 HOT void prep_unref(struct prep **pp)

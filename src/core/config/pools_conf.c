@@ -207,9 +207,9 @@ const struct pool_settings *pools_conf_find(
     return &memo->settings;
 }
 
-static bool is_given(const char *own, const char *common)
+static bool is_given(const char *here, const char *common)
 {
-    return (own != NULL && *own != '\0') || *common != '\0';
+    return (here != NULL && *here != '\0') || *common != '\0';
 }
 
 bool pools_conf_asks_itself(const struct conf *conf, const struct pool_settings *set)

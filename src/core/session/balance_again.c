@@ -90,13 +90,10 @@ bool balance_reads(struct client *c, struct slice sql)
     return d.class == ROUTE_EITHER && !d.must_ask;
 }
 
-/* A view of it may write. With one server the catalogue is not asked. */
-static bool calls_by_view(struct client *c, struct slice sql)
+bool balance_views_write(struct client *c, struct slice sql)
 {
     struct route_decision d;
 
-    if (c->kind->reads != balance_reads)
-        return false;
     (void)balance_decide(c, sql, &d);
     return d.reason == ROUTE_R_VOLATILE_VIEW;
 }
@@ -111,7 +108,7 @@ static bool is_read_sql(struct client *c, struct slice sql)
         return false;
     if ((s->kind == SQL_SELECT || s->kind == SQL_SHOW) && (s->flags & SQL_F_READ_ONLY) != 0 &&
         s->nfuncs == 0)
-        return s->ntables == 0 || !calls_by_view(c, sql);
+        return s->ntables == 0 || !c->kind->views_write(c, sql);
     return c->kind->reads(c, sql);
 }
 

@@ -139,6 +139,8 @@ bool balance_again_is_whole(struct client *c, struct slice msgs);
 bool balance_again_is_read(struct client *c, struct slice msgs);
 /* client_kind.reads. */
 bool balance_reads(struct client *c, struct slice sql);
+/* client_kind.views_write. */
+bool balance_views_write(struct client *c, struct slice sql);
 /* True when all that a link, outside of a transaction, owes for these messages is ReadyForQuery,
  * and that cannot be an error any more: a lone statement of a simple query is committed before its
  * CommandComplete; in the extended protocol that is true of reads alone. */

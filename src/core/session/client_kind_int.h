@@ -127,6 +127,8 @@ struct client_kind {
     bool (*lacks)(struct client *c, struct slice sql);
     /* It is known to read, and to do nothing but that. */
     bool (*reads)(struct client *c, struct slice sql);
+    /* A view of it may write, by the catalogue. */
+    bool (*views_write)(struct client *c, struct slice sql);
     /* May the query cache ask the primary now, without a line or a new link? */
     bool (*may_ask)(struct client *c);
     /* A transaction has begun; a statement is sent to where writes go; anything else. */

@@ -286,8 +286,8 @@ static char console_tx_status(const struct client *c)
 #define AT_HOME                                                                                    \
     .place = share_quick_place_home, .goes_on = no_text, .choose = home_choose,                    \
     .choose_batch = home_choose_batch, .chosen = home_chosen, .lacks = no_text, .reads = no_text,  \
-    .may_ask = yes, .begun = home_begun, .sent = home_sent, .routed = home_routed,                 \
-    .explain_asks = no_text, .explain = balance_explain_home
+    .views_write = no_text, .may_ask = yes, .begun = home_begun, .sent = home_sent,                \
+    .routed = home_routed, .explain_asks = no_text, .explain = balance_explain_home
 
 #define LIKE_RELAYED                                                                               \
     .fed = nothing, .message = client_message, .wants_whole = relayed_wants_whole,                 \
@@ -316,11 +316,12 @@ const struct client_kinds client_kinds = {
         .drop_link = relayed_drop_link, .tx_status = console_tx_status},
     .sharing = {SHARING, .place = share_quick_place_home, .goes_on = share_quick_goes_on,
         .choose = home_choose, .choose_batch = home_choose_batch, .chosen = home_chosen,
-        .lacks = no_text, .reads = no_text, .may_ask = yes, .begun = home_begun, .sent = home_sent,
-        .routed = home_routed, .explain_asks = no_text, .explain = balance_explain_home},
+        .lacks = no_text, .reads = no_text, .views_write = no_text, .may_ask = yes,
+        .begun = home_begun, .sent = home_sent, .routed = home_routed, .explain_asks = no_text,
+        .explain = balance_explain_home},
     .balanced = {SHARING, .place = share_quick_place, .goes_on = no_text, .choose = share_choose,
         .choose_batch = share_choose_batch, .chosen = share_chosen, .lacks = share_home_lacks,
-        .reads = balance_reads, .may_ask = share_cache_has_link, .begun = share_out_begun,
-        .sent = share_route_note, .routed = share_routed, .explain_asks = balance_explain_asks,
-        .explain = balance_explain_away},
+        .reads = balance_reads, .views_write = balance_views_write, .may_ask = share_cache_has_link,
+        .begun = share_out_begun, .sent = share_route_note, .routed = share_routed,
+        .explain_asks = balance_explain_asks, .explain = balance_explain_away},
 };

@@ -30,6 +30,7 @@ struct session_shared {
     int32_t nworkers;
     _Atomic uint32_t nchoices; /* sessions that chose a node for their reads */
     _Atomic uint64_t ntype_changes;
+    _Atomic uint64_t nname_changes;
     _Atomic int64_t stale_us;          /* servers had stale types the last time */
     _Atomic uint64_t told[TOLD_SLOTS]; /* users, and in which minute: session_tells_again */
     _Atomic int64_t moved_us; /* a client was sent from one worker to another the last time */
@@ -68,6 +69,16 @@ uint64_t session_type_changes(const struct session_shared *s)
 void session_types_changed(struct session_shared *s)
 {
     atomic_fetch_add(&s->ntype_changes, 1);
+}
+
+uint64_t session_name_changes(const struct session_shared *s)
+{
+    return atomic_load_explicit(&s->nname_changes, memory_order_acquire);
+}
+
+void session_names_changed(struct session_shared *s)
+{
+    atomic_fetch_add(&s->nname_changes, 1);
 }
 
 void session_types_stale(struct session_shared *s, int64_t now_us, int64_t pause_us)

@@ -48,8 +48,7 @@ HOT static void turn_free(struct sessions *ss, struct share *s)
     if (t->cache != NULL)
         share_cache_free(t->client);
     s->turn = NULL;
-    if (t->ddl != 0)
-        session_types_changed(ss->shared); /* how it ended nobody has heard */
+    share_types_tell(ss->shared, t->ddl); /* how it ended nobody has heard */
     if (t->mark.client != NULL || t->mark.link != NULL)
         share_vars_clear(&t->mark);
     if (t->tx.client != NULL || t->tx.link != NULL)

@@ -93,7 +93,7 @@ void share_portal_bound(
     client_orders_on_statement(c, prep_sql(p));
     c->kind->sent(c, prep_sql(p));
     if (p->has_effects)
-        share_types_note(c, balance_facts(c->ss, prep_sql(p)));
+        share_types_note(c, prep_sql(p), balance_facts(c->ss, prep_sql(p)));
     if (p->may_commit)
         share_note_code(c);
     if (s->turn->portals != NULL && fetches(c, p))

@@ -288,7 +288,7 @@ WARM APART static enum feed_step share_query_closely(struct client *c, struct fe
     if (!is_known)
         share_names_before_sql(c, run, facts);
     if (!is_plain)
-        share_types_note(c, facts);
+        share_types_note(c, sql, facts);
     share_note(c, sql, facts);
     c->kind->sent(c, sql);
     watch_transaction(c, facts);

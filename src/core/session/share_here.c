@@ -34,7 +34,8 @@ bool share_names_parsed(struct client *c, struct slice msg, const char *end)
         return false;
     p = share_prep_of(c, body);
     prep_need_name(p);
-    is_parsed = !p->names_one && pool_has_parsed(c->pool, p->id);
+    is_parsed = !p->names_one && !p->keeps_time &&
+                (s->pins & ROWS_PIN(PIN_REASON_TEMP_TABLE)) == 0 && pool_has_parsed(c->pool, p->id);
     if (is_parsed) {
         share_names_learn(c, m.name, body);
         wire_put_empty(&out, BE_PARSE_COMPLETE);

@@ -164,7 +164,7 @@ struct share_turn {
     uint32_t kept_len;             /* of a sequence that may be sent again */
     uint32_t mark_pins;            /* before the present exchange */
     uint16_t npending;
-    uint8_t ddl;                    /* 1: the present transaction may change types */
+    uint8_t ddl;                    /* what the present transaction may change: DDL_ bits */
     uint16_t nuncertain;            /* of those pending: the link may know them or not */
     bool is_quick;                  /* sent by share_quick.c, and nothing behind it */
     bool tells_late;                /* the rows hear of the loan with what is sent on it */
@@ -676,7 +676,11 @@ struct share_name *share_names_executes(const struct client *c, const struct sql
  * shared. */
 uint64_t share_types_path(const struct client *c, struct slice body);
 /* Notes a text that is sent: DDL counts when its transaction is over. */
-void share_types_note(struct client *c, const struct sql_facts *facts);
+void share_types_note(struct client *c, struct slice sql, const struct sql_facts *facts);
+/* Tells the others what DDL that is over may have changed. */
+#define DDL_TYPES 1U
+#define DDL_NAMES 2U
+void share_types_tell(struct session_shared *shared, unsigned ddl);
 /* Tells the others, when the transaction is over. */
 void share_types_settle(struct client *c, char tx_status);
 /* True when the error is about types of a statement that was parsed before, and `may_replan`: the

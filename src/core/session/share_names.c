@@ -70,6 +70,7 @@ static void judge_new(struct client *c, struct prep *p)
     for (i = 0; i < facts->nstmts; i++)
         p->names_one = p->names_one || facts->stmts[i].kind == SQL_EXECUTE ||
                        facts->stmts[i].inner == SQL_EXECUTE;
+    p->keeps_time = prep_keeps_time(p);
     p->is_plain = !p->has_effects && memchr(p->body, '\\', prep_sql(p).n) == NULL &&
                   (share_traits(facts, prep_sql(p)) & SHARE_IS_PLAIN) != 0;
 }
@@ -93,6 +94,17 @@ HOT struct prep *share_prep_of(struct client *c, struct slice body)
     if (p != NULL && p->path_hash == path_hash && slice_eq(slice_of(p->body, p->body_len), body))
         return prep_ref(p); /* mostly: the same again */
     return share_prep_with(c, body, path_hash);
+}
+
+/* This Parse makes a statement of its own, whoever has parsed the text before: one that keeps the
+ * time of its Parse, or names what may since be hidden by a temporary table of the session. */
+static void prep_own(struct client *c, struct slice body, struct prep **p)
+{
+    const uint64_t parse[] = {(*p)->path_hash, (uint64_t)backend_wall_us(&c->ss->be),
+        expect_next_serial(&c->link->expect)};
+
+    prep_unref(p);
+    *p = share_prep_with(c, body, hash_bytes(parse, sizeof parse, 7));
 }
 
 /* A name that is taken: the server says so itself, once it has one of that name. What the link has
@@ -222,6 +234,8 @@ enum feed_step share_parse(struct client *c, struct feed_run *run, struct slice 
     if (n != NULL)
         return parse_duplicate(c, run, n);
     p = share_prep_of(c, body);
+    if (name.n > 0 && (p->keeps_time || (s->pins & ROWS_PIN(PIN_REASON_TEMP_TABLE)) != 0))
+        prep_own(c, body, &p);
     if (p->names_one)
         share_sql_load_names(c, run, prep_sql(p));
     step = name.n == 0 ? parse_unnamed(c, p) : parse_named(c, run, name, p);

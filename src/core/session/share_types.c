@@ -65,8 +65,11 @@ static bool depends_on_types(struct slice body)
 HOT uint64_t share_types_path(const struct client *c, struct slice body)
 {
     uint64_t path = c->share->vars.client->path_hash;
-    uint64_t n = session_type_changes(c->ss->shared);
+    uint64_t n = session_name_changes(c->ss->shared);
 
+    if (n != 0)
+        path = hash_bytes(&n, sizeof n, path);
+    n = session_type_changes(c->ss->shared);
     return n == 0 || !depends_on_types(body) ? path : hash_bytes(&n, sizeof n, path);
 }
 
@@ -85,13 +88,43 @@ static bool changes_types(const struct client *c, const struct sql_stmt *s)
     return s->verb == SQL_VERB_CREATE || s->verb == SQL_VERB_ALTER;
 }
 
-void share_types_note(struct client *c, const struct sql_facts *facts)
+/* A table, function or the like that is there anew may hide one that stands behind it in the
+ * search_path, or has less fitting parameters. A server does not look again at a statement that it
+ * has parsed, for the sake of what is added: who parses its text anew has to get another one. */
+static bool may_hide(const struct sql_stmt *s, struct slice text)
+{
+    if (s->kind == SQL_DO || s->tx.op == SQL_TX_COMMIT_PREPARED)
+        return true;
+    if ((s->flags & SQL_F_TEMP) != 0)
+        return false;
+    if ((s->flags & SQL_F_INTO) != 0 || s->verb == SQL_VERB_CREATE_AS)
+        return true;
+    return s->kind == SQL_DDL &&
+           (s->verb == SQL_VERB_CREATE ||
+               (s->verb == SQL_VERB_ALTER &&
+                   (share_contains(text, "rename") || share_contains(text, "schema"))));
+}
+
+void share_types_note(struct client *c, struct slice sql, const struct sql_facts *facts)
 {
     uint32_t i;
 
-    for (i = 0; i < facts->nstmts; i++)
-        if (changes_types(c, &facts->stmts[i]))
-            c->share->turn->ddl = 1;
+    for (i = 0; i < facts->nstmts; i++) {
+        const struct sql_stmt *s = &facts->stmts[i];
+
+        if (changes_types(c, s))
+            c->share->turn->ddl |= DDL_TYPES;
+        if (may_hide(s, share_stmt_text(s, sql)))
+            c->share->turn->ddl |= DDL_NAMES;
+    }
+}
+
+void share_types_tell(struct session_shared *shared, unsigned ddl)
+{
+    if ((ddl & DDL_TYPES) != 0)
+        session_types_changed(shared);
+    if ((ddl & DDL_NAMES) != 0)
+        session_names_changed(shared);
 }
 
 void share_types_settle(struct client *c, char tx_status)
@@ -100,8 +133,8 @@ void share_types_settle(struct client *c, char tx_status)
 
     if (t->ddl == 0 || tx_status != 'I')
         return;
+    share_types_tell(c->ss->shared, t->ddl);
     t->ddl = 0;
-    session_types_changed(c->ss->shared);
 }
 
 /* What a server says of types that it knew when it parsed the statement. */

@@ -5,7 +5,7 @@ them is depends on settings. Two clients share two links, which change hands wit
 import pytest
 from pooling_house import login
 
-from pgt.wire import SYNC, bind, execute, parse, query
+from pgt.wire import SYNC, bind, close, execute, parse, query
 
 
 @pytest.fixture
@@ -122,3 +122,88 @@ def test_literals_are_read_as_their_client_has_them(pool, setting, values, sql, 
             assert rows == [[answer]]
     for c in clients:
         c.bye()
+
+
+@pytest.mark.parametrize("literal", ["'now'::timestamptz", "timestamptz ' NOW '", "('{now}'::timestamptz[])[1]",
+                                     "lower('[now,infinity)'::tstzrange)", "$x$now$x$::timestamptz"])
+def test_a_literal_is_the_time_of_its_own_parse(pool, literal):
+    """What one client parsed is not what time it is for the next one, nor for itself when it parses anew."""
+    clients = [login(pool, seconds=5) for _ in range(3)]
+    sql = f"select extract(epoch from {literal}), $1::int"
+    for c in clients * 3:
+        before = float(c.value("select extract(epoch from clock_timestamp())"))
+        c.send(close("s"), parse(sql, "s", [23]), bind(["1"], name="s"), execute(), SYNC)
+        rows = [m.row() for m in c.ready() if m.type == "D"]
+        assert float(rows[0][0]) >= before
+    for c in clients:
+        c.bye()
+
+
+def test_a_literal_of_the_time_is_kept_by_who_parsed_it(pool):
+    c = login(pool, seconds=5)
+    c.send(parse("select 'now'::timestamptz", "s"), SYNC)
+    c.ready()
+    told = set()
+    for _ in range(3):
+        c.send(bind(name="s"), execute(), SYNC)
+        told |= {m.row()[0] for m in c.ready() if m.type == "D"}
+    assert len(told) <= 2, "two links, each of which has parsed it once"
+    c.bye()
+
+
+def use(c, sql: str, name: str, params=(), types=()) -> list:
+    c.send(parse(sql, name, types), bind(params, name=name), execute(), SYNC)
+    return [m.row() for m in c.ready() if m.type == "D"]
+
+
+@pytest.mark.parametrize("types", [(), (23,)], ids=["open", "told"])
+def test_a_temporary_table_hides_one_that_was_parsed(pg, pool, types):
+    """Also on a link that had temporary tables before, where a server does not look again at what it has parsed."""
+    pg.rows("drop table if exists hidden")
+    pg.rows("create table hidden(a int)")
+    for _ in range(2):
+        c = login(pool, seconds=5)
+        c.simple("create temp table other(a int)")
+        use(c, "insert into hidden values ($1)", "s", ["1"], types)
+        c.simple("drop table other")
+        c.simple("create temp table hidden(a int)")
+        use(c, "insert into hidden values ($1)", "t", ["2"], types)
+        assert use(c, "select a from hidden", "u") == [[b"2"]]
+        assert c.value("select a from hidden") == "2"
+        c.bye()
+    assert {str(row) for row in pg.rows("select a from hidden")} == {str(row) for row in pg.rows("select 1")}
+
+
+@pytest.mark.parametrize("how", ["create table hides.t(a int)", "select 0 as a into hides.t",
+                                 "create table hides.t as select 0 as a", "alter table hides.late rename to t",
+                                 "alter table hides_late.t set schema hides",
+                                 "do 'begin create table hides.t(a int); end'"])
+def test_a_table_hides_one_that_was_parsed(pg, pool, how):
+    for sql in ("drop schema if exists hides cascade", "drop schema if exists hides_late cascade",
+                "create schema hides", "create schema hides_late", "create table hides.late(a int)",
+                "create table hides_late.t(a int)", "drop table if exists public.t", "create table public.t(a int)"):
+        pg.rows(sql)
+    clients = [login(pool, seconds=5) for _ in range(3)]
+    for c in clients:
+        c.simple("set search_path = hides, public")
+    for c in clients[:2]:
+        use(c, "insert into t values ($1)", "s", ["1"], (23,))
+    clients[0].simple(how)
+    for c in clients[1:]:
+        use(c, "insert into t values ($1)", "n", ["2"], (23,))
+    assert clients[2].value("select count(*) from hides.t where a = 2") == "2"
+    assert clients[2].value("select count(*) from public.t where a = 2") == "0"
+    for c in clients:
+        c.bye()
+
+
+def test_a_function_that_fits_better(pg, pool):
+    pg.rows("drop function if exists fits(int)")
+    pg.rows("create or replace function fits(numeric) returns text language sql as $$ select 'numeric' $$")
+    a, b = login(pool, seconds=5), login(pool, seconds=5)
+    assert use(a, "select fits(1)", "s") == [[b"numeric"]]
+    a.simple("create function fits(int) returns text language sql as $$ select 'int' $$")
+    assert use(b, "select fits(1)", "s") == [[b"int"]]
+    a.bye()
+    b.bye()
+    pg.rows("drop function fits(int)")
