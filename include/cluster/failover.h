@@ -101,8 +101,9 @@ bool failover_adopt(struct failover *f, struct decide *d, int64_t now_us);
 bool failover_adopt_beside(struct failover *f, struct decide *d);
 /* All of pgpool is new, and finds what is left of a switchover: `kept` has its sets of nodes, and
  * pending_us, node and target when one may be about to be promoted. It is then gone on with, else
- * taken back. With unsure_us in place of pending_us it was a failover: `target` is waited for, and
- * told again, but nobody else is promoted by what is no more known here. */
+ * taken back. With unsure_us in place of pending_us it was a failover: `target` is waited for, but
+ * not told again, and the choice is made anew when it does not become the primary. A server on an
+ * older timeline than kept->timeline is a former primary. */
 void failover_resume(
     struct failover *f, struct decide *d, const struct view_switch *kept, int64_t now_us);
 /* The command that the former monitor had started has ended; nobody knows how. */

@@ -16,8 +16,8 @@
 void switch_file_format(
     const struct decide_rules *rules, const struct view_switch *sw, struct buf *out);
 /* Reads `text` into *sw: the sets of nodes, moved_to, and, when a promotion may be under way, node,
- * target, and pending_us and who (switchover) or unsure_us (failover). Returns how many servers it
- * names that the rules do not have; lines that make no sense are left out. Pure. */
+ * target, timeline, and pending_us and who (switchover) or unsure_us (failover). Returns how many
+ * servers it names that the rules do not have; lines that make no sense are left out. Pure. */
 int switch_file_parse(struct slice text, const struct decide_rules *rules, struct view_switch *sw);
 
 /* Writes `text` as a whole, or removes the file when it is empty. 0, or -1 with *err. */

@@ -126,6 +126,8 @@ struct view_switch {
                            or it was refused */
     int64_t unsure_us;  /* loss: since when target may have heard that it is to be the primary, and
                            nobody knows; 0: that is known */
+    bool is_resumed;    /* and it was told before pgpool began: it is waited for, not told again */
+    uint32_t timeline;  /* newest one of a primary when the phase began, 0: not known */
     uint64_t nended;    /* switchovers that ended, one way or the other */
     int32_t ended_node; /* of the last one: who was to become primary */
     bool ended_well;    /* it did */

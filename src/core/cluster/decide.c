@@ -193,6 +193,8 @@ void decide_adopt(struct decide *d, const struct view *before)
     if (d->view.primary != VIEW_NO_NODE) {
         d->system_id = d->node[d->view.primary].facts.system_id;
         d->top_timeline = d->node[d->view.primary].facts.timeline;
+    } else if (view_failover_in_progress(&d->view)) {
+        d->top_timeline = d->view.sw.timeline; /* the lost one's */
     }
     for (i = 0; i < d->rules.nnodes; i++)
         d->node[i].stray_us =

@@ -45,6 +45,7 @@ void failover_enter(struct failover *f, struct decide *d, enum view_phase phase,
 {
     d->view.sw.phase = (uint8_t)phase;
     d->view.sw.phase_us = now_us;
+    d->view.sw.timeline = d->top_timeline;
     if (d->view.sw.is_asked_for)
         d->view.sw.passed |= UINT32_C(1) << phase;
     f->ask_us = 0;
@@ -183,6 +184,7 @@ void failover_confirm(struct failover *f, struct decide *d, const struct decide_
     f->failed = false;
     f->retry_us = 0;
     sw->unsure_us = 0;
+    sw->is_resumed = false;
     snprintf(f->reason, sizeof f->reason, "%.*s", (int)sizeof f->reason - 1, e->text);
     failover_enter(f, d, VIEW_PHASE_CONFIRM, e->at_us);
 }
@@ -260,6 +262,7 @@ void failover_end(struct failover *f, struct decide *d, bool well, const char *w
     sw->is_fenced = false;
     sw->pending_us = 0;
     sw->unsure_us = 0;
+    sw->is_resumed = false;
     failover_enter(f, d, VIEW_PHASE_NONE, now_us);
     sw->node = VIEW_NO_NODE;
     sw->target = VIEW_NO_NODE;
@@ -285,6 +288,7 @@ static void try_again(
     snprintf(e->detail, sizeof e->detail, "%s", why);
     sw->barred = VIEW_NO_NODE;
     sw->unsure_us = 0;
+    sw->is_resumed = false;
     f->retry_us = now_us + (wait_us < MAX_RETRY_US ? wait_us : MAX_RETRY_US);
     failover_enter(f, d, VIEW_PHASE_CONFIRM, now_us);
     decide_settle(d, now_us);
@@ -465,13 +469,15 @@ static struct failover_do confirm(struct failover *f, struct decide *d, int64_t 
 }
 
 /* Nobody knows whether the target has heard that it is to be the primary, but it is there, and is a
- * standby still: it is told again. */
+ * standby still: it is told again. Not by a pgpool that began since: others that had received more
+ * may not be back yet. */
 static bool is_to_hear_again(const struct failover *f, const struct decide *d, int64_t now_us)
 {
     const struct view_switch *sw = &d->view.sw;
 
-    return sw->unsure_us != 0 && d->rules.auto_promote && now_us - sw->phase_us > RETRY_US &&
-           failover_may_begin(f, sw->node) && is_ready(d, sw->target, sw->node, sw->phase_us);
+    return sw->unsure_us != 0 && !sw->is_resumed && d->rules.auto_promote &&
+           now_us - sw->phase_us > RETRY_US && failover_may_begin(f, sw->node) &&
+           is_ready(d, sw->target, sw->node, sw->phase_us);
 }
 
 /* Nobody has shown up yet. */
@@ -490,7 +496,10 @@ static struct failover_do search(struct failover *f, struct decide *d, int64_t n
         return (struct failover_do){.type = FAILOVER_DO_NOTHING};
     }
     if (sw->target != VIEW_NO_NODE && !d->rules.has_command && age_us > FAILOVER_PROMOTED_US) {
-        try_again(f, d, "the promoted server did not become a primary", PROMOTE_TRIES, now_us);
+        if (sw->is_resumed)
+            failover_begin_anew(f, d, now_us);
+        else
+            try_again(f, d, "the promoted server did not become a primary", PROMOTE_TRIES, now_us);
         return (struct failover_do){.type = FAILOVER_DO_NOTHING};
     }
     if (is_to_hear_again(f, d, now_us))
@@ -655,9 +664,8 @@ bool failover_adopt(struct failover *f, struct decide *d, int64_t now_us)
     return false;
 }
 
-/* An order to promote may have been heard. Till that is known the lost primary takes no writes. Who
- * is told in place of the one that does not show itself is for those who know the timelines, and a
- * new pgpool does not: then this failover is over. */
+/* An order to promote may have been heard. Till that is known the lost primary takes no writes, and
+ * nobody is told to be the primary. */
 static void resume_loss(
     struct failover *f, struct decide *d, const struct view_switch *kept, int64_t now_us)
 {
@@ -669,8 +677,9 @@ static void resume_loss(
     sw->node = sw->barred = kept->node;
     sw->target = kept->target;
     sw->unsure_us = kept->unsure_us;
+    sw->is_resumed = true;
+    d->top_timeline = kept->timeline;
     sw->since_us = now_us;
-    sw->tries = PROMOTE_TRIES;
     snprintf(f->reason, sizeof f->reason, "node %d was lost", sw->node);
     failover_enter(f, d, VIEW_PHASE_SEARCH, now_us);
     decide_note(d, DECIDE_EV_FAILOVER, sw->node, VIEW_NO_NODE, now_us,
@@ -708,6 +717,7 @@ void failover_resume(
     sw->node = kept->node;
     sw->target = sw->ended_node = kept->target;
     sw->pending_us = kept->pending_us;
+    d->top_timeline = kept->timeline;
     sw->since_us = now_us;
     sw->nbegun++;
     memcpy(sw->who, kept->who, sizeof sw->who);

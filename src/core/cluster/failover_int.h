@@ -20,6 +20,9 @@ bool failover_may(const struct failover *f, int node);
 bool failover_may_begin(const struct failover *f, int node);
 /* Begins with a primary that this pgpool has never seen, when all agree on it and on its loss. */
 void failover_take_up(struct failover *f, struct decide *d, int64_t now_us);
+/* The one that was told to be the primary before this pgpool began has not become it: the choice is
+ * made anew, when the lost one and the others had time to come back. */
+void failover_begin_anew(struct failover *f, struct decide *d, int64_t now_us);
 
 /* failover.c */
 /* The primary is lost, as *e tells: it is to be confirmed. */

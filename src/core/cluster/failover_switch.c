@@ -91,6 +91,7 @@ int failover_switch(struct failover *f, struct decide *d, int node, const char *
     f->failed = false;
     f->retry_us = 0;
     sw->unsure_us = 0;
+    sw->is_resumed = false;
     failover_enter(
         f, d, d->view.primary == VIEW_NO_NODE ? VIEW_PHASE_CONFIRM : VIEW_PHASE_FENCE, now_us);
     return 0;

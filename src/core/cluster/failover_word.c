@@ -49,6 +49,34 @@ static bool is_to_take_up(const struct failover *f, const struct decide *d)
 }
 
 /* Whoever begins at such a moment cannot tell the loss of one server from an outage of all. */
+static void begin_late(struct failover *f, struct decide *d, struct decide_event *e)
+{
+    snprintf(e->text, sizeof e->text, "node %d, the primary, was lost before this pgpool began",
+        e->node);
+    failover_beside_drop(f, d, e->node);
+    failover_confirm(f, d, e);
+    f->retry_us = d->began_us + FAILOVER_OUTAGE_US;
+    if (e->at_us < f->retry_us)
+        failover_tell_waiting(f, d,
+            "It was lost before this pgpool began: it and the others get a minute to come back "
+            "first.",
+            e->at_us);
+}
+
+void failover_begin_anew(struct failover *f, struct decide *d, int64_t now_us)
+{
+    int node = d->view.sw.node;
+    struct decide_event e = {.type = DECIDE_EV_DOWN, .node = node, .other = node, .at_us = now_us};
+
+    snprintf(decide_note(d, DECIDE_EV_FAILED, node, node, now_us,
+                 "failover of node %d did not succeed yet: trying again", node)
+                 ->detail,
+        DECIDE_TEXT_BYTES, "node %d was told to be the primary, but did not become it",
+        d->view.sw.target);
+    begin_late(f, d, &e);
+    decide_settle(d, now_us);
+}
+
 void failover_take_up(struct failover *f, struct decide *d, int64_t now_us)
 {
     const struct view_node *v = &d->view.node[d->agreed < 0 ? 0 : d->agreed];
@@ -59,18 +87,9 @@ void failover_take_up(struct failover *f, struct decide *d, int64_t now_us)
 
     if (!is_to_take_up(f, d))
         return;
-    snprintf(e.text, sizeof e.text, "node %d, the primary, was lost before this pgpool began",
-        d->agreed);
     snprintf(e.who, sizeof e.who, "%s", v->held_by);
     /* Who is behind on an older timeline has not what was acknowledged on this one. */
     if (d->agreed_timeline > d->top_timeline)
         d->top_timeline = d->agreed_timeline;
-    failover_beside_drop(f, d, e.node);
-    failover_confirm(f, d, &e);
-    f->retry_us = d->began_us + FAILOVER_OUTAGE_US;
-    if (now_us < f->retry_us)
-        failover_tell_waiting(f, d,
-            "It was lost before this pgpool began: it and the others get a minute to come back "
-            "first.",
-            now_us);
+    begin_late(f, d, &e);
 }

@@ -76,6 +76,7 @@ void switch_file_format(
         buf_printf(out, "pending\t%" PRId64 "\t%s\n", sw->pending_us, sw->who);
     else
         return;
+    buf_printf(out, "timeline\t%" PRIu32 "\t\n", sw->timeline);
     put_node(out, "old", rules, sw->node);
     put_node(out, "new", rules, sw->target);
 }
@@ -122,6 +123,10 @@ static int take_line(char *line, const struct decide_rules *rules, struct view_s
         sw->unsure_us = strtoll(word[1], NULL, 10);
         return 0;
     }
+    if (strcmp(word[0], "timeline") == 0) {
+        sw->timeline = (uint32_t)strtoul(word[1], NULL, 10);
+        return 0;
+    }
     if (strcmp(word[0], "pending") != 0)
         return take_node(word, rules, sw);
     sw->pending_us = strtoll(word[1], NULL, 10);
@@ -146,7 +151,7 @@ int switch_file_parse(struct slice text, const struct decide_rules *rules, struc
     while (rest != NULL)
         nunknown += take_line(strsep(&rest, "\n"), rules, sw);
     if (sw->node == VIEW_NO_NODE || sw->target == VIEW_NO_NODE)
-        sw->pending_us = sw->unsure_us = 0;
+        sw->pending_us = sw->unsure_us = sw->timeline = 0;
     buf_free(&copy);
     return nunknown;
 }

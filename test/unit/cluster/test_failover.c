@@ -314,19 +314,23 @@ END_TEST
 /* The new primary dies before the third server has anything of its timeline. */
 START_TEST(test_nobody_on_an_older_timeline)
 {
-    int other = (_i + 1) % NODES;
-    int new = (_i + 2) % NODES;
+    int at = _i % NODES;
+    int other = (at + 1) % NODES;
+    int new = (at + 2) % NODES;
 
-    world_begin(_i);
+    world_begin(at);
     world->rules.auto_promote = true;
     world->rules.node[new].weight = 2;
     decide_set_rules(&world->d, &world->rules, world->now_us);
     world->server[other].feeder = other; /* gets nothing more */
     world_run(1);
-    world->server[_i].alive = false;
+    world->server[at].alive = false;
     while (world->d.view.primary != new)
         world_tick();
     world->server[new].alive = false;
+    world_run(3);
+    if (_i >= NODES)
+        world_monitor_kill();
     world_run(100);
     ck_assert_int_eq(world->nsteps[FAILOVER_DO_PROMOTE], 1);
     ck_assert_int_eq(world->d.view.primary, VIEW_NO_NODE);
@@ -684,7 +688,7 @@ static Suite *make_suite(void)
     tcase_add_loop_test(t, test_killed_while_commands_run, 0, NODES);
     tcase_add_loop_test(t, test_late_answers_are_asked_again, 0, NODES);
     tcase_add_loop_test(t, test_outage_waits, 0, NODES);
-    tcase_add_loop_test(t, test_nobody_on_an_older_timeline, 0, NODES);
+    tcase_add_loop_test(t, test_nobody_on_an_older_timeline, 0, 2 * NODES);
     tcase_add_loop_test(t, test_search_has_an_end, 0, NODES);
     tcase_add_loop_test(t, test_switchover, 0, NODES);
     tcase_add_loop_test(t, test_switchover_away_from_who_was_attached, 0, NODES);

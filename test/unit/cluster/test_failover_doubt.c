@@ -115,8 +115,8 @@ START_TEST(test_promotion_that_was_not_heard)
 END_TEST
 
 /* All of pgpool is started anew while nobody knows what became of the order, and the old primary is
- * back before who was told: it does not write beside it. That one shows itself, has not heard and
- * is told again, or has gone for good. */
+ * back before who was told: it does not write beside it. That one shows itself, has not heard, or
+ * has gone for good: then the old one takes writes again. */
 START_TEST(test_pgpool_ends_behind_an_order)
 {
     int old = _i % NODES;
@@ -138,18 +138,107 @@ START_TEST(test_pgpool_ends_behind_an_order)
     world_run(10);
     ck_assert_int_eq(world->d.view.primary, VIEW_NO_NODE);
     ck_assert(!view_can_write(&world->d.view));
-    if (_i < 2 * NODES) {
-        world->server[chosen].alive = true;
-        world_run(5);
-        ck_assert_int_eq(world->nsteps[FAILOVER_DO_PROMOTE], _i < NODES ? 1 : 2);
+    world->server[chosen].alive = _i < 2 * NODES;
+    world_run(5);
+    if (_i < NODES) {
+        ck_assert_int_eq(world->nsteps[FAILOVER_DO_PROMOTE], 1);
         ck_assert_int_eq(world->d.view.primary, chosen);
         ck_assert(!view_is_usable(&world->d.view, old));
         return;
     }
+    ck_assert_int_eq(world->d.view.primary, VIEW_NO_NODE);
     world_run(20);
     ck_assert_int_eq(world->nsteps[FAILOVER_DO_PROMOTE], 1);
     ck_assert_int_eq(world->d.view.primary, old);
     ck_assert(view_can_write(&world->d.view));
+}
+END_TEST
+
+/* All of pgpool ends while an order to promote is under way: `old` is lost, the one that is
+ * returned was told, and has not heard. */
+static int end_amid_order(int old)
+{
+    int chosen;
+
+    world->server[old].alive = false;
+    while (world->nsteps[FAILOVER_DO_PROMOTE] == 0)
+        world_tick();
+    chosen = world->deed.what.target;
+    world->deed.succeeds = false;
+    world->deed.goes_unsaid = true;
+    while (world->deed.is_running)
+        world_tick();
+    world_restart();
+    return chosen;
+}
+
+/* Who was told has not heard, and another one that has received more is there by now: nobody is
+ * told again within the 30 s, then that one is. It may also be late, as after an outage of all; or
+ * somebody promotes it by hand, and is followed at once. */
+START_TEST(test_who_has_most_after_an_order)
+{
+    int old = _i % NODES;
+    int most = (old + 1) % NODES;
+    bool is_late = _i / NODES == 1;
+    bool by_hand = _i / NODES == 2;
+
+    world_init(old);
+    world->rules.auto_promote = true;
+    world_monitor_start();
+    world_run(3);
+    world->server[NODES - old - most].feeder = NODES - old - most; /* gets nothing more */
+    world_run(2);
+    world->server[most].alive = false;
+    world_run(2);
+    ck_assert_int_ne(end_amid_order(old), most);
+    world->server[most].alive = !is_late;
+    world_run(27);
+    ck_assert_int_eq(world->nsteps[FAILOVER_DO_PROMOTE], 1);
+    ck_assert_int_eq(world->d.view.primary, VIEW_NO_NODE);
+    if (by_hand)
+        world_promote(most);
+    world_run(by_hand ? 2 : 20);
+    ck_assert_int_eq(world->d.view.primary, by_hand ? most : VIEW_NO_NODE);
+    world->server[most].alive = true;
+    world_run(20);
+    ck_assert_int_eq(world->nsteps[FAILOVER_DO_PROMOTE], by_hand ? 1 : 2);
+    ck_assert_int_eq(world->d.view.primary, most);
+    ck_assert(view_can_write(&world->d.view));
+    world->server[old].alive = true;
+    world_run(5);
+    ck_assert_int_eq(world->d.view.primary, most);
+    ck_assert(!view_is_usable(&world->d.view, old));
+}
+END_TEST
+
+/* A primary of before the lost one is there: a new pgpool, or a new monitor, knows it for what it
+ * is. It does not matter who promotes another one: its timeline is newer. */
+START_TEST(test_a_former_primary_after_an_order)
+{
+    int old = _i % NODES;
+    int former = (old + 1) % NODES;
+    int third = NODES - old - former;
+
+    world_init(old);
+    world->rules.auto_promote = true;
+    world->server[old].timeline = world->server[third].timeline = 2;
+    world->server[former].is_primary = true;
+    world_monitor_start();
+    world_run(3);
+    ck_assert_int_eq(world->d.view.primary, old);
+    ck_assert_int_eq(end_amid_order(old), third);
+    world->server[third].alive = false;
+    if (_i >= 2 * NODES)
+        world_monitor_kill();
+    world_run(20);
+    ck_assert_int_eq(world->d.view.primary, VIEW_NO_NODE);
+    world->server[third].alive = true;
+    if (_i / NODES == 1)
+        world_promote(third);
+    world_run(_i / NODES == 1 ? 3 : 60);
+    ck_assert_int_eq(world->nsteps[FAILOVER_DO_PROMOTE], _i / NODES == 1 ? 1 : 2);
+    ck_assert_int_eq(world->d.view.primary, third);
+    ck_assert(!view_is_usable(&world->d.view, former));
 }
 END_TEST
 
@@ -186,6 +275,8 @@ static Suite *make_suite(void)
     tcase_add_loop_test(t, test_promotion_whose_answer_is_lost, 0, 2 * NODES);
     tcase_add_loop_test(t, test_promotion_that_was_not_heard, 0, NODES);
     tcase_add_loop_test(t, test_pgpool_ends_behind_an_order, 0, 3 * NODES);
+    tcase_add_loop_test(t, test_who_has_most_after_an_order, 0, 3 * NODES);
+    tcase_add_loop_test(t, test_a_former_primary_after_an_order, 0, 3 * NODES);
     tcase_add_loop_test(t, test_a_control_file_that_is_behind, 0, 2 * NODES);
     suite_add_tcase(s, t);
     return s;

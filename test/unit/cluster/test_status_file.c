@@ -167,10 +167,12 @@ START_TEST(an_order_of_a_failover_is_remembered)
     sw->target = 2;
     sw->phase = VIEW_PHASE_PROMOTE;
     sw->phase_us = 78;
+    sw->timeline = 3;
     switch_file_format(rules, sw, &text);
     swap_ends(rules);
     ck_assert_int_eq(switch_file_parse(slice_of(text.data, text.len), rules, back), 0);
     ck_assert_int_eq(back->unsure_us, 78);
+    ck_assert_uint_eq(back->timeline, 3);
     ck_assert_int_eq(back->pending_us, 0);
     ck_assert_int_eq(back->node, 2);
     ck_assert_int_eq(back->target, 0);
@@ -185,6 +187,7 @@ START_TEST(an_order_of_a_failover_is_remembered)
     rules->node[0].exists = false;
     ck_assert_int_eq(switch_file_parse(slice_of(text.data, text.len), rules, back), 1);
     ck_assert_int_eq(back->unsure_us, 0);
+    ck_assert_uint_eq(back->timeline, 0);
     buf_free(&text);
     mem_free(sw);
     mem_free(rules);
