@@ -96,6 +96,9 @@ enum client_auth_input {
 enum client_auth_input client_auth_wants(const struct client_auth *a);
 /* The body of the client's answer. May end it. */
 void client_auth_input(struct client_auth *a, struct slice body);
+/* True when the server of `link` may be sent that answer, which it is owed. False: it would refuse
+ * it, and the client was told so, and ended. */
+bool client_auth_passes_on(struct client_auth *a, const struct link *link, struct slice body);
 /* True when it has passed. */
 bool client_auth_is_over(const struct client_auth *a);
 /* Its pool is that of another server now: what is learned from here on is about that one's user. */

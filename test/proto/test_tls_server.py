@@ -6,6 +6,7 @@ import signal
 import socket
 import ssl
 import struct
+import subprocess
 import threading
 
 import pytest
@@ -224,6 +225,31 @@ def test_a_reload_that_asks_for_a_check_by_a_file_that_is_not_there(ca, start_po
             assert w.login("fake", "two")[-1].type == "E", "it is not known who this is"
     finally:
         server.close()
+
+
+def test_scram_is_not_passed_on_with_tls_on_both_sides(ssl_pg, ca, start_pool):
+    """The server would call it an attack: the client is told what helps. With TLS on one side alone it is passed on."""
+    pair = ca.issue()
+    pool = start_pool(ssl_pg.address, ssl=True, ssl_cert=pair.cert, ssl_key=pair.key, backend_ssl_mode0="require")
+    for mode, works in (("require", False), ("disable", True)):
+        done = subprocess.run(["psql", "-AtX", "-c", "select ssl from pg_stat_ssl where pid = pg_backend_pid()",
+                               f"host={pool.address.host} port={pool.address.port} user=secret dbname=postgres sslmode={mode}"],
+                              env={**os.environ, "PGPASSWORD": "secret_pw"}, capture_output=True, text=True, check=False, timeout=60)
+        if works:
+            assert done.stdout == "t\n"
+        else:
+            assert "is not passed on" in done.stderr and "auth_query" in done.stderr
+
+
+def test_a_reload_to_a_stricter_mode_lends_nothing_old(ssl_pg, start_pool):
+    """A connection in the clear that is kept is nobody's under a mode that promises TLS."""
+    pool = start_pool(ssl_pg.address, num_init_children=1, pool_mode="transaction", backend_ssl_mode0="disable")
+    is_tls = "select ssl from pg_stat_ssl where pid = pg_backend_pid()"
+    with Wire(pool.address) as w:
+        w.login("either", "postgres")
+        assert w.value(is_tls) == "f"
+        pool.reload(backend_ssl_mode0="require")
+        waits.wait_for("connections have TLS", lambda: w.value(is_tls) == "t")
 
 
 def test_common_ca(ca, start_pool):

@@ -80,6 +80,12 @@ static LDAP *make_handle(const struct hba_ldap *o, int64_t timeout_ms, struct er
     int rc;
 
     put_uris(o, &uris);
+    if (uris.data[0] == '\0') { /* the library would take its own default, without TLS perhaps */
+        buf_free(&uris);
+        err_set(err, "08001", "the line of pool_hba.conf names no LDAP server");
+        err_hint(err, "Set ldapserver or ldapurl: servers are not looked for in DNS.");
+        return NULL;
+    }
     rc = ldap_initialize(&ld, uris.data);
     buf_free(&uris);
     if (rc != LDAP_SUCCESS) {

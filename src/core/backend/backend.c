@@ -111,6 +111,7 @@ static void close_retired(struct backend *be)
 /* The settings of a pool belong to the generation. */
 void backend_set_conf(struct backend *be, const struct conf *conf)
 {
+    const struct conf *was = be->conf;
     struct hash_node *n;
     uint32_t i;
 
@@ -119,7 +120,7 @@ void backend_set_conf(struct backend *be, const struct conf *conf)
         return;
     for (i = 0; i <= be->pools.mask; i++)
         for (n = be->pools.bucket[i]; n != NULL; n = n->next)
-            pool_set_conf(LIST_ENTRY(n, struct pool, node), conf);
+            pool_set_conf(LIST_ENTRY(n, struct pool, node), conf, was);
     backend_look_for_excess(be);
     close_retired(be);
     backend_post_retry(be);

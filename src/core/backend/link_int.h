@@ -121,6 +121,8 @@ enum backend_tls_verdict {
     BACKEND_TLS_FAILED   /* *err says why */
 };
 int backend_tls_begin(struct backend *be, int node, struct stream *s, struct err *err);
+/* Connections that were opened by the settings `was` have less than `conf` promises. */
+bool backend_tls_is_stricter(const struct conf *conf, const struct conf *was, int node);
 /* *s can be read. */
 enum backend_tls_verdict backend_tls_step(
     struct backend *be, int node, struct stream *s, struct err *err);

@@ -82,6 +82,13 @@ static int node_mode(const struct conf *conf, int node)
     return !conf->ssl && mode < CONF_SSL_REQUIRE ? CONF_SSL_DISABLE : mode;
 }
 
+bool backend_tls_is_stricter(const struct conf *conf, const struct conf *was, int node)
+{
+    int mode = node_mode(conf, node);
+
+    return mode >= CONF_SSL_REQUIRE && mode > node_mode(was, node);
+}
+
 /* Files named by the settings of one node, made absolute. */
 struct node_files {
     char ca[PROC_PATH_BYTES];

@@ -153,7 +153,7 @@ bool pool_was_retired(const struct link *link);
 /* pool_place.c */
 /* Takes over the settings of a new generation. Idle links that must not be lent any more are
  * retired: the caller closes them. */
-void pool_set_conf(struct pool *pool, const struct conf *conf);
+void pool_set_conf(struct pool *pool, const struct conf *conf, const struct conf *was_conf);
 
 /* backend_maint.c */
 void backend_on_maint(struct timer *t);

@@ -54,7 +54,7 @@ static void change_book(struct pool *pool, bool has_own)
 }
 
 /* The settings that it had until now are still there. */
-void pool_set_conf(struct pool *pool, const struct conf *conf)
+void pool_set_conf(struct pool *pool, const struct conf *conf, const struct conf *was_conf)
 {
     const struct pool_settings *was = pool->set;
 
@@ -69,6 +69,8 @@ void pool_set_conf(struct pool *pool, const struct conf *conf)
         pool->place_since_us = loop_now_us(pool->be->loop);
         retire_all(pool);
     }
+    if (was_conf != NULL && backend_tls_is_stricter(conf, was_conf, pool->cluster_node))
+        retire_all(pool);
 }
 
 bool pool_link_is_elsewhere(const struct link *link)

@@ -68,6 +68,31 @@ static void link_relay(struct client_auth *a, struct slice body, const char *msg
         stream_resume(a->who.stream);
 }
 
+/* The first message of SCRAM, by a client that would bind it to its TLS, but was not offered that.
+ */
+static bool is_bindable_scram(struct slice body)
+{
+    const size_t name = sizeof SCRAM_NAME;
+
+    return body.n > name + 4 && memcmp(body.p, SCRAM_NAME, name) == 0 && body.p[name + 4] == 'y';
+}
+
+bool client_auth_passes_on(struct client_auth *a, const struct link *link, struct slice body)
+{
+    struct err err = {0};
+
+    if (!a->facts.tls || !stream_is_tls(&link->stream) || !is_bindable_scram(body))
+        return true;
+    err_set_fatal(&err, "28000",
+        "SCRAM is not passed on where the client's connection and the server's both have TLS");
+    err_detail(&err, "The server takes it for an attack that the client is not offered to bind the "
+                     "login to its TLS.");
+    err_hint(&err, "Add the user to pool_passwd, let users be looked up with auth_query, or let "
+                   "them send the password: a hostssl line with the method password.");
+    client_auth_stop(a, &err, NULL);
+    return false;
+}
+
 /* Makes the plan and carries it out; false when the login is over: `a` may be gone. */
 static bool link_plan(struct client_auth *a)
 {

@@ -483,6 +483,8 @@ static bool login_take_answer(struct client *c, struct slice msg)
         client_end_text(c, "08P01", "unexpected password response");
         return false;
     }
+    if (!client_auth_passes_on(client_auth_of(c), c->link, message_body(msg)))
+        return false;
     (void)link_send(c->link, msg.p, msg.n);
     return true;
 }

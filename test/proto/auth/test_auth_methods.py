@@ -137,6 +137,14 @@ def test_ldap_over_tls(server, pools, monkeypatch):
             d.close()
 
 
+@pytest.mark.parametrize("options", ["ldapscheme=ldaps ldapbasedn=dc=x", "ldapurl=ldaps:///dc=x?uid?sub"])
+def test_ldap_without_a_server(server, pools, options):
+    """Nobody's default takes its place: a password would go there, perhaps without TLS."""
+    pool = pools([server.address], hba=f"host all all all ldap {options}\n")
+    assert come(pool.address, "ann", "secret") == "28000"
+    wait_for("the log says why", lambda: "names no LDAP server" in pool.log())
+
+
 def test_ldap_password_opens_the_server(server, pools, directory):
     house.make_user(server, "ldap_both", "scram", "secret")
     d = directory({"uid=ldap_both,dc=x": "secret"})
