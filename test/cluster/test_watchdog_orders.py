@@ -105,6 +105,9 @@ def test_caches_are_emptied_everywhere(cluster, pg):  # noqa: F811
     three.wait_voters(leader, 3)
     other, third = (leader + 1) % 3, (leader + 2) % 3
 
+    for pool in three.pools:  # the first leader is one, too
+        waits.wait_for("the change of the leader is heard of", lambda pool=pool: "query caches after a change of the leader" in pool.log(), 30)
+
     def keep(n: int) -> None:
         """All have it in their caches, and it is not true any more."""
         ids = [i for i in range(3) if three.pools[i].daemon is not None]

@@ -64,7 +64,7 @@ def test_said_long_before_its_end(fake, start_pool, mode, how, in_transaction):
     server = fake(script)
     nodes = [server.address] * (2 if mode == "balanced" else 1)
     pool = start_pool(*nodes, num_init_children=1, backend_flag0="ALWAYS_PRIMARY", **MODES[mode])
-    with Wire(pool.address, seconds=5) as w:
+    with Wire(pool.address, seconds=20) as w:
         assert w.login("fake", "fake")[-1].type == "Z"
         w.rows("begin" if in_transaction else "select 1")
         w.rows("insert into t values (1)")

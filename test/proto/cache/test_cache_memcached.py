@@ -278,8 +278,8 @@ class Shears(relay.Relay):
             needle = struct.pack("!cI", b"C", len(Shears.tag) + 5) + Shears.tag + b"\0"
             at = data.find(needle) if Shears.tag else -1
             if at != -1:
-                other.sendall(data[:at + len(needle)] + b"?\0\0\0\1")
                 Shears.tag = b""
+                other.sendall(data[:at + len(needle)] + b"?\0\0\0\1")
             elif data:
                 other.sendall(data)
                 return
