@@ -84,7 +84,7 @@ static void copy_plain(char *out, const char *text)
 
     for (; *text != '\0' && n < TOP_CELL_BYTES - 1; text++) {
         bool is_c1 = (unsigned char)text[0] == 0xc2 && (unsigned char)text[1] >= 0x80 &&
-                     (unsigned char)text[1] < 0xa0; /* ... also as UTF-8 has them */
+                     (unsigned char)text[1] < 0xa0; /* C1, as UTF-8 has it */
 
         if (is_c1)
             text++;

@@ -45,7 +45,7 @@ struct cache_far {
     unsigned nflying;
     int64_t asked_us;   /* the last look-up */
     struct task send;   /* what waits, at the end of the turn */
-    struct timer later; /* ... or by then */
+    struct timer later; /* sends it when that did not come by then */
 };
 
 enum far_op { FAR_GET, FAR_SET, FAR_BATCHED, FAR_BUMP, FAR_BAR };

@@ -16,7 +16,7 @@
 struct qcache_name {
     char kind;
     unsigned nargs; /* of a function */
-    bool is_field;  /* ... or it is none */
+    bool is_field;  /* of a function: it may be a field instead */
     struct slice schema;
     struct slice name;
 };

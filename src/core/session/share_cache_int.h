@@ -60,7 +60,7 @@ struct share_cache_worker {
     struct prep *looked;
     struct balance_found looked_found;
     struct list loose;                      /* writes whose outcome nobody waits for */
-    struct timer timer;                     /* ... looks after them */
+    struct timer timer;                     /* looks after `loose` */
     struct list waiting[SHARE_CACHE_LINES]; /* turns that wait for another's result */
     struct list called;                     /* ... and are to look again */
     struct task calls;

@@ -219,7 +219,7 @@ struct share_turn {
     int64_t stands_since_us;   /* in a line of the worker that it came from; 0: in none */
     int64_t not_before_us;     /* of the next try */
     int64_t refused_us;        /* wall clock: a server that takes no writes; 0: none has */
-    struct err *lost_words;    /* ... of how the transaction that is untold was lost */
+    struct err *lost_words;    /* how the transaction that is untold was lost */
     struct err *last_words;    /* of the server, when it ends; NULL mostly */
     struct share_kill *kill;   /* an order about another client; NULL mostly */
     struct err *refusal; /* what the client is told instead of what the server says; NULL mostly */

@@ -36,8 +36,8 @@ struct jobs {
     pthread_mutex_t lock;
     struct list finished;            /* under `lock` */
     unsigned running;                /* threads; under `lock`, as is all up to is_closed */
-    unsigned busy[JOB_CLASSES];      /* ... with a job */
-    unsigned idle[JOB_CLASSES];      /* ... that wait for one, */
+    unsigned busy[JOB_CLASSES];      /* of `running`, with a job */
+    unsigned idle[JOB_CLASSES];      /* of `running`, waiting for one, */
     struct list handed[JOB_CLASSES]; /* and are handed these: as many of them will wake up */
     pthread_cond_t wake[JOB_CLASSES];
     bool is_closed;
