@@ -71,16 +71,18 @@ struct failover_word {
 
 struct failover {
     struct failover_word word;
-    uint32_t seq;      /* of the last step that has an outcome */
-    bool busy;         /* a step that has an outcome is being done */
-    bool beside_busy;  /* the same of what runs beside */
-    bool is_living;    /* the lost primary was taken out by an operator and may still run */
-    bool was_cut;      /* its transactions were ended already */
-    bool told_waiting; /* the log knows why nobody is promoted yet */
-    bool failed;       /* the switchover is being taken back */
-    int64_t retry_us;  /* not before */
-    int64_t ask_us;    /* last FAILOVER_DO_ASK */
-    uint64_t cut_lsn;  /* what the new primary must have received */
+    uint32_t seq;       /* of the last step that has an outcome */
+    bool busy;          /* a step that has an outcome is being done */
+    bool beside_busy;   /* the same of what runs beside */
+    bool is_living;     /* the lost primary was taken out by an operator and may still run */
+    bool was_cut;       /* its transactions were ended already */
+    bool told_waiting;  /* the log knows why nobody is promoted yet */
+    bool failed;        /* the switchover is being taken back */
+    bool was_fenced;    /* before FAILOVER_DO_FENCE: view.sw.fenced of the old primary */
+    bool was_fence_set; /* and view.sw.fence_set */
+    int64_t retry_us;   /* not before */
+    int64_t ask_us;     /* last FAILOVER_DO_ASK */
+    uint64_t cut_lsn;   /* what the new primary must have received */
     char reason[FAILOVER_TEXT_BYTES];
     char why[FAILOVER_TEXT_BYTES];      /* why the switchover is taken back */
     struct failover_do beside;          /* what runs beside */

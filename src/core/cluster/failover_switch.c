@@ -142,9 +142,13 @@ struct failover_do failover_switch_step(struct failover *f, struct decide *d, in
 
     switch ((enum view_phase)sw->phase) {
     case VIEW_PHASE_FENCE:
-        /* Workers have seen by now that writes are to wait. */
-        if (now_us - sw->phase_us < FAILOVER_ASK_US)
+        /* Workers have seen by now that writes are to wait, and nobody takes away an earlier fence,
+         * which would be this one then. */
+        if (now_us - sw->phase_us < FAILOVER_ASK_US ||
+            (f->beside_busy && f->beside.type == FAILOVER_DO_UNFENCE_BESIDE))
             break;
+        f->was_fenced = view_has_node(sw->fenced, sw->node);
+        f->was_fence_set = view_has_node(sw->fence_set, sw->node);
         sw->is_fenced = true;
         failover_put(sw->fenced, sw->node, true);
         failover_put(sw->fence_set, sw->node, true);
@@ -193,12 +197,15 @@ static bool goes_on(
     if (!d->rules.has_command || o->is_unsure || (phase != VIEW_PHASE_FENCE && sw->is_fenced))
         return false;
     if (phase == VIEW_PHASE_FENCE) {
-        snprintf(
-            decide_note(d, DECIDE_EV_WAIT, sw->node, sw->node, now_us,
-                "node %d is not kept from writing: failover_command has to see to that", sw->node)
-                ->detail,
-            DECIDE_TEXT_BYTES, "%s", o->text);
-        failover_unfenced(d, sw->node, true);
+        if (!f->was_fenced)
+            snprintf(decide_note(d, DECIDE_EV_WAIT, sw->node, sw->node, now_us,
+                         "node %d is not kept from writing: failover_command has to see to that",
+                         sw->node)
+                         ->detail,
+                DECIDE_TEXT_BYTES, "%s", o->text);
+        /* What an earlier switchover has left there is taken back behind this one. */
+        failover_put(sw->fenced, sw->node, f->was_fenced);
+        failover_put(sw->fence_set, sw->node, f->was_fence_set);
         sw->is_fenced = false;
     }
     /* Without its position there is nothing to wait for. */
