@@ -101,11 +101,57 @@ def test_what_is_not_known_is_said(folder):
     ({**BASE, "PGPOOL_ENABLE_TLS": "perhaps"}, "neither yes nor no"),
     ({**BASE, "PGPOOL_SR_CHECK_USER": "a\nport = 1"}, "line break"),
     ({**BASE, "PGPOOL_POSTGRES_CUSTOM_USERS": "a,b", "PGPOOL_POSTGRES_CUSTOM_PASSWORDS": "x"}, "as many"),
+    ({**BASE, "PGPOOL_POSTGRES_USERNAME": "app"}, "app has no password"),
+    ({**BASE, "PGPOOL_POSTGRES_CUSTOM_USERS": "a,b", "PGPOOL_POSTGRES_CUSTOM_PASSWORDS": ",x"}, "a has no password"),
+    ({**BASE, "PGPOOL_ADMIN_USERNAME": "admin"}, "PGPOOL_ADMIN_PASSWORD are needed together"),
+    ({**BASE, "PGPOOL_ADMIN_USERNAME": "admin", "PGPOOL_ADMIN_PASSWORD": ""}, "PGPOOL_ADMIN_PASSWORD are needed together"),
+    ({**BASE, "PGPOOL_ADMIN_PASSWORD": "x"}, "PGPOOL_ADMIN_PASSWORD are needed together"),
+    ({**BASE, "PGPOOL_ADMIN_USERNAME": "a:b", "PGPOOL_ADMIN_PASSWORD": "x"}, "cannot be written to pcp.conf"),
+    ({**BASE, "PGPOOL_SR_CHECK_USER": "a", "PGPOOL_SR_CHECK_PASSWORD": "pw\\"}, "backslash at its end"),
+    ({**BASE, "PGPOOL_SR_CHECK_USER": "a", "PGPOOL_SR_CHECK_PASSWORD": "p\\'w"}, "backslash at its end or in front of a quote"),
 ])
 def test_a_mistake_stops_it(folder, env, says):
     done = run(folder, **env)
     assert done.returncode != 0 and says in done.stderr
     assert not (folder / "pgpool.conf").exists()
+
+
+def check_config(folder: Path) -> str:
+    done = subprocess.run([os.environ["PGPOOL_BIN"], "--check-config", "-f", str(folder / "pgpool.conf")], capture_output=True, text=True,
+                          check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+def test_variables_of_services_are_not_settings(folder):
+    """Kubernetes tells later containers of each Service: one called pgpool, pgpool-http or pgpool-admin would be taken for our settings,
+    and a pod that is started anew would not come up."""
+    links = {}
+    for name, port in (("PGPOOL", 5432), ("PGPOOL_HTTP", 9719), ("PGPOOL_ADMIN", 9898)):
+        links |= {f"{name}_PORT": f"tcp://10.0.0.1:{port}", f"{name}_SERVICE_HOST": "10.0.0.1", f"{name}_SERVICE_PORT": str(port),
+                  f"{name}_SERVICE_PORT_POSTGRESQL": str(port), f"{name}_PORT_{port}_TCP": f"tcp://10.0.0.1:{port}",
+                  f"{name}_PORT_{port}_TCP_PROTO": "tcp", f"{name}_PORT_{port}_TCP_PORT": str(port), f"{name}_PORT_{port}_TCP_ADDR": "10.0.0.1"}
+    done = run(folder, **BASE, **links)
+    assert done.returncode == 0 and done.stderr == ""
+    found = settings(folder)
+    assert found["port"] == "'5432'" and "http_port" not in found
+
+
+@pytest.mark.parametrize("given, wanted", [
+    ({}, None),
+    ({"PGPOOL_POSTGRES_PASSWORD": "x"}, "on"),
+    ({"PGPOOL_USER_HBA_FILE": "rules"}, "on"),
+    ({"PGPOOL_AUTHENTICATION_METHOD": "reject"}, "on"),
+    ({"PGPOOL_USER_HBA_FILE": "rules", "PGPOOL_ENABLE_POOL_HBA": "no"}, "off"),
+])
+def test_rules_that_are_given_hold(folder, given, wanted):
+    """Without a user with a password, too: rules that nobody looks at keep nobody out."""
+    rules = procs.folder("rules") / "pool_hba.conf"
+    rules.write_text("host all chief all reject\nhost all all all scram-sha-256\n", encoding="ascii")
+    done = run(folder, **BASE, **{name: str(rules) if value == "rules" else value for name, value in given.items()})
+    assert done.returncode == 0 and done.stderr == ""
+    assert settings(folder).get("enable_pool_hba") == wanted
+    check_config(folder)
 
 
 def test_an_own_pgpool_conf_is_left_alone(folder):
