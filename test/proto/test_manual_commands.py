@@ -58,6 +58,8 @@ def test_settings(folder, text):
     said = done.stdout + done.stderr
     assert done.returncode == 0, said
     assert "not built" not in said and "unrecognized" not in said, said
+    if "backend_hostname" in text:  # a recipe that is typed as it stands has its servers
+        assert "there is no server" not in said, said
 
 
 def test_commands(pg, start_pool):
@@ -131,7 +133,7 @@ def test_pools_conf(folder):
     (block,) = [b for b in blocks("pools-conf.md") if any(line.startswith("[") for line in b)]
     (folder / "pools.conf").write_text("\n".join(block) + "\n", encoding="utf-8")
     try:
-        test_settings(folder, "pools_file = 'pools.conf'\nbackend_hostname0 = 'db0'\n")
+        test_settings(folder, "pools_file = 'pools.conf'\nbackend_hostname0 = 'db0'\nbackend_port0 = 5432\n")
     finally:
         (folder / "pools.conf").unlink()
 
@@ -144,7 +146,8 @@ def test_rules_of_authentication(folder):
     try:
         for lines in shown:
             (folder / "pool_hba.conf").write_text("\n".join(lines) + "\n", encoding="ascii")
-            test_settings(folder, "enable_pool_hba = on\nbackend_hostname0 = 'db0'\nssl = on\nssl_cert = 'server.crt'\nssl_key = 'server.key'\n")
+            test_settings(folder, "enable_pool_hba = on\nbackend_hostname0 = 'db0'\nbackend_port0 = 5432\nssl = on\n"
+                          "ssl_cert = 'server.crt'\nssl_key = 'server.key'\n")
     finally:
         (folder / "pool_hba.conf").write_text(own, encoding="ascii")
 
