@@ -33,19 +33,6 @@ def server():
     pg.stop()
 
 
-@pytest.fixture
-def pools():
-    started = []
-
-    def start(*args, **kwargs):
-        started.append(house.start_auth_pool(*args, **kwargs))
-        return started[-1]
-
-    yield start
-    for pool in started:
-        pool.stop()
-
-
 def come(address, user, password="", database="postgres"):
     return house.try_login(address, user, database, password)[0]
 

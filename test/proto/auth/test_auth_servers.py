@@ -18,22 +18,11 @@ from pgt.wire import Wire, message
 
 SESSION = parameter("server_version", "15.1") + key_data(4711, b"\1\2\3\4") + ready()
 
+POOL_CONF = {"num_init_children": 1}
+
 
 def auth(code: int, rest: bytes = b"") -> bytes:
     return message("R", struct.pack("!I", code) + rest)
-
-
-@pytest.fixture
-def pools():
-    started = []
-
-    def start(*args, **kwargs):
-        started.append(house.start_auth_pool(*args, num_init_children=1, **kwargs))
-        return started[-1]
-
-    yield start
-    for pool in started:
-        pool.stop()
 
 
 SAYS = {

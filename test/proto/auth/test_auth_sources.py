@@ -26,19 +26,6 @@ def server():
     pg.stop()
 
 
-@pytest.fixture
-def pools():
-    started = []
-
-    def start(*args, **kwargs):
-        started.append(house.start_auth_pool(*args, **kwargs))
-        return started[-1]
-
-    yield start
-    for pool in started:
-        pool.stop()
-
-
 def ask_query(server, pools, **conf):
     return pools([server.address], hba=SCRAM_ALL, passwd="looker:looker_pw\n",
                  **{"auth_user": "looker", "auth_dbname": "postgres", **conf})

@@ -21,19 +21,6 @@ def server():
     pg.stop()
 
 
-@pytest.fixture
-def pools():
-    started = []
-
-    def start(*args, **kwargs):
-        started.append(house.start_auth_pool(*args, **kwargs))
-        return started[-1]
-
-    yield start
-    for pool in started:
-        pool.stop()
-
-
 def check(pool, user, database="postgres"):
     got = subprocess.run([proxy.pgpool_bin(), "-f", pool.conf_path, "--check-auth", user, "-d", database],
                          capture_output=True, text=True, timeout=60, check=False)

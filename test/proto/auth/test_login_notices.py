@@ -5,6 +5,8 @@ import pytest
 import auth_house as house
 from pgt.wire import Wire
 
+POOL_CONF = {"num_init_children": 1}
+
 
 @pytest.fixture(scope="module")
 def server():
@@ -15,19 +17,6 @@ def server():
         pg.rows(f"alter role {user} set default_tablespace = 'gone'")
     yield pg
     pg.stop()
-
-
-@pytest.fixture
-def pools():
-    started = []
-
-    def start(*args, **kwargs):
-        started.append(house.start_auth_pool(*args, num_init_children=1, **kwargs))
-        return started[-1]
-
-    yield start
-    for pool in started:
-        pool.stop()
 
 
 def notices(address, user, **params):

@@ -12,6 +12,8 @@ from pgt.wire import Wire
 
 HBA = "host all stranger all reject\nhost all nobody all trust\nhost all known all scram-sha-256\nhost all all all trust\n"
 
+POOL_CONF = {"num_init_children": 1}
+
 
 @pytest.fixture(scope="module")
 def server():
@@ -20,19 +22,6 @@ def server():
     house.make_user(pg, "open", "trust")
     yield pg
     pg.stop()
-
-
-@pytest.fixture
-def pools():
-    started = []
-
-    def start(*args, **kwargs):
-        started.append(house.start_auth_pool(*args, num_init_children=1, **kwargs))
-        return started[-1]
-
-    yield start
-    for pool in started:
-        pool.stop()
 
 
 def last(address, user, password="", database="postgres"):

@@ -12,6 +12,8 @@
 #include "wire/proto.h"
 #include "wire/reader.h"
 
+#include "run_suite.h"
+
 START_TEST(cache_report_and_delete)
 {
     ck_assert_int_eq(fixture_run_sql("PGPOOL SET CACHE DELETE 'select 1'"), -1);
@@ -402,8 +404,6 @@ int main(void)
 {
     Suite *s = suite_create("admin_answers");
     TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
 
     tcase_add_checked_fixture(tc, fixture_setup, fixture_teardown);
     tcase_add_test(tc, cache_report_and_delete);
@@ -418,9 +418,5 @@ int main(void)
     tcase_add_test(tc, simple_protocol);
     tcase_add_test(tc, extended_protocol);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(s);
 }

@@ -14,6 +14,8 @@
 #include "ipc/dbstats.h"
 #include "ipc/orders.h"
 
+#include "run_suite.h"
+
 static void ask(const char *sql)
 {
     struct admin_cmd cmd;
@@ -348,8 +350,6 @@ int main(void)
 {
     Suite *s = suite_create("admin_bouncer");
     TCase *t = tcase_create("admin_bouncer");
-    SRunner *r;
-    int failed;
 
     tcase_add_checked_fixture(t, fixture_setup, fixture_teardown);
     tcase_add_test(t, columns_are_pgbouncers);
@@ -364,9 +364,5 @@ int main(void)
     tcase_add_test(t, clients_and_servers);
     tcase_add_test(t, settings_under_pgbouncers_names);
     suite_add_tcase(s, t);
-    r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(s);
 }

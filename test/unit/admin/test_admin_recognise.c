@@ -11,6 +11,8 @@
 #include "admin/kill.h"
 #include "wire/errmsg.h"
 
+#include "run_suite.h"
+
 static struct admin_cmd cmd;
 
 static bool ours(const char *sql)
@@ -328,8 +330,6 @@ int main(void)
 {
     Suite *s = suite_create("admin_recognise");
     TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
 
     tcase_add_test(tc, every_report_by_name);
     tcase_add_test(tc, everybody_may_read_reports);
@@ -343,9 +343,5 @@ int main(void)
     tcase_add_test(tc, pgpool_and_nonsense);
     tcase_add_test(tc, orders_about_clients_are_refused_as_by_the_server);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(s);
 }

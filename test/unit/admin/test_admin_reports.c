@@ -15,6 +15,8 @@
 #include "ipc/orders.h"
 #include "wire/proto.h"
 
+#include "run_suite.h"
+
 static void assert_columns(enum admin_report report, const char *expected)
 {
     const struct admin_report_info *info = admin_report_info(report);
@@ -407,8 +409,6 @@ int main(void)
 {
     Suite *s = suite_create("admin_reports");
     TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
 
     tcase_add_checked_fixture(tc, fixture_setup, fixture_teardown);
     tcase_add_test(tc, columns_are_those_of_pgpool);
@@ -428,9 +428,5 @@ int main(void)
     tcase_add_test(tc, orders_that_hold);
     tcase_add_test(tc, torn_rows_do_no_harm);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(s);
 }

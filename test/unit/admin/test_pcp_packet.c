@@ -9,6 +9,8 @@
 #include "admin/pcp.h"
 #include "wire/errmsg.h"
 
+#include "run_suite.h"
+
 START_TEST(a_packet_is_read_when_it_is_whole)
 {
     static const char in[] = "L\0\0\0\7ab\0rest";
@@ -112,8 +114,6 @@ int main(void)
 {
     Suite *suite = suite_create("pcp_packet");
     TCase *tc = tcase_create("packets");
-    SRunner *runner = srunner_create(suite);
-    int failed;
 
     tcase_add_test(tc, a_packet_is_read_when_it_is_whole);
     tcase_add_test(tc, impossible_lengths_are_refused_at_once);
@@ -123,8 +123,5 @@ int main(void)
     tcase_add_test(tc, what_is_put_can_be_read);
     tcase_add_test(tc, answers_have_pgpools_letters);
     suite_add_tcase(suite, tc);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(suite);
 }

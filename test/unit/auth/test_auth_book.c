@@ -16,6 +16,8 @@
 #include "crypto/cipher.h"
 #include "crypto/crypto.h"
 
+#include "run_suite.h"
+
 #define SECOND 1000000
 
 static struct auth_book *book;
@@ -487,8 +489,6 @@ int main(void)
 {
     Suite *s = suite_create("auth_book");
     TCase *tc = tcase_create("all");
-    SRunner *runner = srunner_create(s);
-    int failed;
 
     if (!crypto_is_built())
         return 77;
@@ -510,8 +510,5 @@ int main(void)
     tcase_add_test(tc, test_guard_votes);
     tcase_add_test(tc, test_guard_with_many_addresses);
     suite_add_tcase(s, tc);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(s);
 }

@@ -15,6 +15,8 @@
 
 #include "crypto/crypto.h"
 
+#include "run_suite.h"
+
 #define USER "alice"
 #define GOOD "right password"
 #define BAD  "wrong password"
@@ -500,8 +502,6 @@ int main(void)
 {
     Suite *s = suite_create("auth_plan");
     TCase *tc = tcase_create("auth_plan");
-    SRunner *sr;
-    int failed;
 
     if (!crypto_is_built()) {
         printf("not built with OpenSSL\n");
@@ -520,9 +520,5 @@ int main(void)
     tcase_add_test(tc, test_hold);
     tcase_add_test(tc, test_refusal_tells_nothing);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(s);
 }

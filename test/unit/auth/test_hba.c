@@ -17,6 +17,8 @@
 #include "auth/auth_helper.h"
 #include "auth/ident.h"
 
+#include "run_suite.h"
+
 #define ALL_METHODS (HBA_WITH_TLS | HBA_WITH_PAM | HBA_WITH_LDAP)
 
 struct seen {
@@ -735,8 +737,6 @@ int main(void)
 {
     Suite *s = suite_create("hba");
     TCase *tc = tcase_create("hba");
-    SRunner *sr;
-    int failed;
 
     tcase_add_unchecked_fixture(tc, make_folder, remove_folder);
     LOOP(tc, test_one_line, one);
@@ -756,9 +756,5 @@ int main(void)
     tcase_add_test(tc, test_ident_refuses);
     tcase_add_test(tc, test_name_too_long);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(s);
 }

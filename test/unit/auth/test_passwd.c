@@ -15,6 +15,8 @@
 #include "crypto/cipher.h"
 #include "crypto/crypto.h"
 
+#include "run_suite.h"
+
 #define VERIFIER                                                                                   \
     "SCRAM-SHA-256$4096:+yDtfhC5yF2rJEx2G6yWJg==$BEoCU6Ny9NGpwpI4EqCDJy6dOsSzFtSPqcAB6dwlVKU=:"    \
     "UTJCpZ8ZSa/SMGtYByyDEVA13hOKX9XpXZ7WlO4Os4o="
@@ -491,8 +493,6 @@ int main(void)
 {
     Suite *s = suite_create("passwd");
     TCase *tc = tcase_create("passwd");
-    SRunner *sr;
-    int failed;
 
     if (!crypto_is_built()) {
         printf("not built with OpenSSL\n");
@@ -514,9 +514,5 @@ int main(void)
     tcase_add_test(tc, test_cred_checks);
     tcase_add_test(tc, test_cred_scram_verifier);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(s);
 }

@@ -515,6 +515,7 @@ END_TEST
 
 /* Made by PostgreSQL 15 (password_encryption = scram-sha-256) for these passwords. */
 #include "scram_pg15.h"
+#include "run_suite.h"
 
 START_TEST(test_verifiers_of_postgres)
 {
@@ -567,8 +568,6 @@ int main(void)
 {
     Suite *s = suite_create("scram");
     TCase *tc = tcase_create("scram");
-    SRunner *sr;
-    int failed;
 
     if (!crypto_is_built()) {
         printf("not built with OpenSSL\n");
@@ -590,9 +589,5 @@ int main(void)
     LOOP(tc, test_verifiers_of_postgres, pg15_verifiers);
     LOOP(tc, test_bad_verifier, bad_verifier);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(s);
 }

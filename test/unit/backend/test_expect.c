@@ -10,6 +10,7 @@
 #include "wire/proto.h"
 
 #include "expect_script.h"
+#include "run_suite.h"
 
 static struct expect e;
 
@@ -715,8 +716,6 @@ int main(void)
 {
     Suite *s = suite_create("expect");
     TCase *tc = tcase_create("rules");
-    SRunner *sr;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, serials);
@@ -752,9 +751,5 @@ int main(void)
     tcase_add_test(tc, owes_ready_before_the_last);
     tcase_add_test(tc, passing_is_replying);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(s);
 }

@@ -8,6 +8,7 @@
 #include "backend/expect.h"
 
 #include "expect_script.h"
+#include "run_suite.h"
 
 static struct expect e;
 
@@ -89,17 +90,11 @@ int main(void)
 {
     Suite *s = suite_create("expect_sinks");
     TCase *tc = tcase_create("sinks");
-    SRunner *sr;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, the_end_on_hold);
     tcase_add_test(tc, errors_of_our_own);
     tcase_add_test(tc, tags_are_stopped_at);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(s);
 }

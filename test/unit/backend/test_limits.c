@@ -12,6 +12,7 @@
 #include "backend/quota.h"
 
 #include "limits_int.h"
+#include "run_suite.h"
 
 #define NODE 3
 
@@ -324,8 +325,6 @@ int main(void)
 {
     Suite *s = suite_create("limits");
     TCase *tc = tcase_create("limits");
-    SRunner *sr;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, each_limit_is_named);
@@ -340,9 +339,5 @@ int main(void)
     tcase_add_test(tc, the_lock_outlives_its_holder);
     tcase_add_test(tc, the_dead_leave_no_odd_sums);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? 0 : 1;
+    return run_suite(s);
 }

@@ -15,6 +15,7 @@
 #include "config/conf.h"
 
 #include "link_int.h"
+#include "run_suite.h"
 
 /* Longer than what is waited for, and longer than what is put together. */
 #define LONG_ROW  100000
@@ -466,8 +467,6 @@ int main(void)
 {
     Suite *s = suite_create("link_see");
     TCase *tc = tcase_create("tee");
-    SRunner *sr;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_loop_test(tc, whole_messages_are_seen, 0, sizeof cases / sizeof cases[0]);
@@ -484,9 +483,5 @@ int main(void)
     tcase_add_test(tc, what_is_skipped_is_not_heard_of);
     tcase_add_test(tc, who_has_left_hears_nothing);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(s);
 }

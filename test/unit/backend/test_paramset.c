@@ -7,6 +7,8 @@
 
 #include "backend/paramset.h"
 
+#include "run_suite.h"
+
 static struct slice s(const char *text)
 {
     return slice_of_str(text);
@@ -111,17 +113,11 @@ int main(void)
 {
     Suite *suite = suite_create("paramset");
     TCase *tc = tcase_create("paramset");
-    SRunner *sr;
-    int failed;
 
     tcase_add_test(tc, set_get_replace);
     tcase_add_test(tc, equality_ignores_order);
     tcase_add_test(tc, walk_sees_each_once);
     tcase_add_test(tc, equal_sets_share_one_block);
     suite_add_tcase(suite, tc);
-    sr = srunner_create(suite);
-    srunner_run_all(sr, CK_NORMAL);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(suite);
 }

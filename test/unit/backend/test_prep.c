@@ -8,6 +8,8 @@
 
 #include "backend/prep.h"
 
+#include "run_suite.h"
+
 static struct slice body(const char *sql)
 {
     static char bytes[256];
@@ -152,16 +154,11 @@ int main(void)
 {
     Suite *suite = suite_create("prep");
     TCase *tc = tcase_create("prep");
-    SRunner *runner = srunner_create(suite);
-    int failed;
 
     tcase_add_test(tc, content_makes_the_name);
     tcase_add_test(tc, least_recently_used_goes);
     tcase_add_test(tc, columns_last_until_it_is_parsed_again);
     tcase_add_test(tc, all_is_known_behind_a_journey);
     suite_add_tcase(suite, tc);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(suite);
 }

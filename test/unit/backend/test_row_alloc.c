@@ -11,6 +11,8 @@
 
 #include "base/mem.h"
 
+#include "run_suite.h"
+
 #define PER_WORKER 3
 
 static struct rows_header *rows;
@@ -198,8 +200,6 @@ int main(void)
 {
     Suite *s = suite_create("row_alloc");
     TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, rows_with_the_same_names_share_them);
@@ -208,9 +208,5 @@ int main(void)
     tcase_add_test(tc, statements_of_all_lengths_are_kept);
     tcase_add_test(tc, short_statements_take_half_of_the_memory);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(s);
 }

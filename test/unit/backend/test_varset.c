@@ -7,6 +7,8 @@
 
 #include "backend/varset.h"
 
+#include "run_suite.h"
+
 static struct varset_store store;
 
 static struct slice s(const char *text)
@@ -141,8 +143,6 @@ int main(void)
 {
     Suite *suite = suite_create("varset");
     TCase *tc = tcase_create("varset");
-    SRunner *runner = srunner_create(suite);
-    int failed;
 
     tcase_add_checked_fixture(tc, start, end);
     tcase_add_test(tc, equal_sets_are_one);
@@ -151,8 +151,5 @@ int main(void)
     tcase_add_test(tc, too_much_is_refused);
     tcase_add_test(tc, a_set_travels);
     suite_add_tcase(suite, tc);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(suite);
 }

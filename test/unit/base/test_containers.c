@@ -15,6 +15,8 @@
 #include "base/hash.h"
 #include "base/list.h"
 
+#include "run_suite.h"
+
 START_TEST(arena_keeps_its_limit)
 {
     struct arena *a = arena_new("test", 4096);
@@ -158,8 +160,6 @@ int main(void)
 {
     Suite *s = suite_create("base");
     TCase *t = tcase_create("base");
-    SRunner *r;
-    int failed;
 
     tcase_add_test(t, arena_keeps_its_limit);
     tcase_add_test(t, arena_release_returns_to_the_mark);
@@ -168,9 +168,5 @@ int main(void)
     tcase_add_test(t, list_detaches);
     tcase_add_test(t, err_keeps_the_first);
     suite_add_tcase(s, t);
-    r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(s);
 }

@@ -7,6 +7,8 @@
 
 #include "base/histogram.h"
 
+#include "run_suite.h"
+
 static struct histogram h;
 static struct histogram_sum sum;
 
@@ -125,8 +127,6 @@ int main(void)
 {
     Suite *s = suite_create("histogram");
     TCase *t = tcase_create("histogram");
-    SRunner *sr;
-    int failed;
 
     tcase_add_checked_fixture(t, setup, NULL);
     tcase_add_test(t, buckets_follow_each_other);
@@ -136,9 +136,5 @@ int main(void)
     tcase_add_test(t, the_rank_is_exact);
     tcase_add_test(t, quantiles_are_close);
     suite_add_tcase(s, t);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(s);
 }

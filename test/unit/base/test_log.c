@@ -13,6 +13,8 @@
 #include "base/err.h"
 #include "base/log.h"
 
+#include "run_suite.h"
+
 #define REPLACED "\xef\xbf\xbd"
 
 struct catcher {
@@ -412,8 +414,6 @@ int main(void)
 {
     Suite *s = suite_create("log");
     TCase *t = tcase_create("log");
-    SRunner *r;
-    int failed;
 
     tcase_add_checked_fixture(t, setup, NULL);
     tcase_add_test(t, layout_is_pgpools);
@@ -436,9 +436,5 @@ int main(void)
     tcase_add_test(t, limits_count_what_they_swallow);
     tcase_add_test(t, zeroed_limit_follows_the_setting);
     suite_add_tcase(s, t);
-    r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(s);
 }

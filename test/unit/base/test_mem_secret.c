@@ -13,6 +13,8 @@
 #include "base/buf.h"
 #include "base/mem.h"
 
+#include "run_suite.h"
+
 #define MANY 2000
 
 /* True when the mapping of `p` is left out of core dumps. */
@@ -221,8 +223,6 @@ int main(void)
 {
     Suite *s = suite_create("mem_secret");
     TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
 
     tcase_add_test(tc, test_every_size);
     tcase_add_test(tc, test_dumps_leave_it_out);
@@ -233,9 +233,5 @@ int main(void)
     tcase_add_test(tc, test_freed_by_another_thread);
     tcase_set_timeout(tc, 60);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(s);
 }

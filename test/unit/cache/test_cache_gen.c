@@ -16,6 +16,8 @@
 #include "cache/cache_gen.h"
 #include "cache/cache_value.h"
 
+#include "run_suite.h"
+
 #define NCELLS  65536
 #define NPROCS  4
 #define NOW     INT64_C(1000000000)
@@ -443,8 +445,6 @@ int main(void)
 {
     Suite *s = suite_create("cache_gen");
     TCase *tc = tcase_create("cache_gen");
-    SRunner *sr;
-    int failed;
 
     tcase_set_timeout(tc, 60);
     tcase_add_loop_test(
@@ -459,9 +459,5 @@ int main(void)
     tcase_add_test(tc, dates_count_days);
     tcase_add_test(tc, no_reader_sees_less_than_was_told);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(s);
 }

@@ -11,6 +11,7 @@
 #include "sys/clock.h"
 
 #include "cache_test.h"
+#include "run_suite.h"
 
 #define KEYS 40
 
@@ -300,17 +301,11 @@ int main(void)
 {
     Suite *s = suite_create("cache_kill");
     TCase *tc = tcase_create("cache_kill");
-    SRunner *sr;
-    int failed;
 
     tcase_set_timeout(tc, 120);
     tcase_add_test(tc, killed_at_every_step);
     tcase_add_test(tc, killed_while_cleaning_up);
     tcase_add_test(tc, killed_at_any_instruction_among_others);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(s);
 }

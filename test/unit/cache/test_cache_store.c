@@ -8,6 +8,8 @@
 #include "cache_test.h"
 #include "config/conf.h"
 
+#include "run_suite.h"
+
 START_TEST(a_result_is_found_byte_by_byte)
 {
     struct cache *c = test_cache_new(MB, 1000, 100000, 65536, 2);
@@ -562,8 +564,6 @@ int main(void)
 {
     Suite *s = suite_create("cache_store");
     TCase *tc = tcase_create("cache_store");
-    SRunner *sr;
-    int failed;
 
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, a_result_is_found_byte_by_byte);
@@ -586,9 +586,5 @@ int main(void)
         tc, tables_have_times_of_their_own, 0, sizeof expire_cases / sizeof expire_cases[0]);
     tcase_add_test(tc, times_are_packed);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(s);
 }

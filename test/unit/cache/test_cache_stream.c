@@ -9,6 +9,8 @@
 #include "cache/cache_stream.h"
 #include "sys/clock.h"
 
+#include "run_suite.h"
+
 #define NOW_US INT64_C(5000000)
 
 static struct shm *shm;
@@ -131,8 +133,6 @@ int main(void)
 {
     Suite *s = suite_create("cache_stream");
     TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
 
     tcase_add_checked_fixture(tc, make, unmake);
     tcase_add_test(tc, a_name_has_one_number);
@@ -142,9 +142,5 @@ int main(void)
     tcase_add_test(tc, a_database_is_let_go);
     tcase_add_test(tc, what_is_told_is_told_whole);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(s);
 }

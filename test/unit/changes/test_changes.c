@@ -9,6 +9,8 @@
 
 #include "changes/changes.h"
 
+#include "run_suite.h"
+
 #define LIT(s)                                                                                     \
     {                                                                                              \
         (s), sizeof(s) - 1                                                                         \
@@ -270,8 +272,6 @@ int main(void)
 {
     Suite *s = suite_create("changes");
     TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
 
     tcase_add_loop_test(tc, a_message_is_what_it_says, 0, COUNT(messages));
     tcase_add_test(tc, an_answer_has_its_fields);
@@ -280,9 +280,5 @@ int main(void)
     tcase_add_loop_test(tc, columns_of_a_row, 0, COUNT(rows));
     tcase_add_loop_test(tc, a_cut_event_stays_within_itself, 0, COUNT(events));
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(s);
 }

@@ -8,48 +8,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/mem.h"
-#include "cluster/decide.h"
+#include "decide_bed.h"
+#include "run_suite.h"
 
-#define SECOND_US INT64_C(1000000)
-#define SYSTEM_ID UINT64_C(7000000000000000001)
-#define PLACES    2 /* of the primary, for loop tests: node 0 and node 2 */
-
-static struct decide *d;
-static struct decide_rules *rules;
-static struct decide_facts *facts;
-static int64_t now_us;
+#define PLACES 2 /* of the primary, for loop tests: node 0 and node 2 */
 
 static void setup(void)
 {
     int i;
 
-    d = mem_alloc_zero(sizeof *d);
-    rules = mem_alloc_zero(sizeof *rules);
-    facts = mem_alloc_zero(sizeof *facts);
-    now_us = 1000 * SECOND_US;
-    rules->mode = DECIDE_MODE_STREAMING;
+    bed_make();
     rules->returns = true;
     rules->auto_failback = true;
     rules->auto_failback_interval_us = 60 * SECOND_US;
     rules->delay_threshold_bytes = 1000;
     rules->lag_log = DECIDE_LAG_OVER;
-    rules->nnodes = 3;
     for (i = 0; i < 3; i++) {
-        rules->node[i].exists = true;
-        rules->node[i].may_fail = true;
-        rules->node[i].health_check = true;
         rules->node[i].max_retries = 2;
         rules->node[i].timeout_ms = 10000;
     }
     decide_init(d, rules, now_us);
-}
-
-static void teardown(void)
-{
-    mem_free(d);
-    mem_free(rules);
-    mem_free(facts);
 }
 
 static void set(char *to, size_t room, const char *text)
@@ -755,10 +733,8 @@ int main(void)
 {
     Suite *s = suite_create("decide");
     TCase *t = tcase_create("decide");
-    SRunner *sr;
-    int failed;
 
-    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_checked_fixture(t, setup, bed_free);
     tcase_add_loop_test(t, roles_follow_the_servers, 0, PLACES);
     tcase_add_loop_test(t, silence_counts_after_retries, 0, PLACES);
     tcase_add_loop_test(t, a_primary_that_nobody_hears_is_given_up, 0, 2);
@@ -792,9 +768,5 @@ int main(void)
     tcase_add_test(t, elsewhere_the_lowest_is_the_main_one);
     tcase_add_test(t, nodes_come_and_go_by_reload);
     suite_add_tcase(s, t);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(s);
 }

@@ -6,40 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/mem.h"
-#include "cluster/decide.h"
-
-#define SECOND_US INT64_C(1000000)
-#define SYSTEM_ID UINT64_C(7000000000000000001)
-
-static struct decide *d;
-static struct decide_rules *rules;
-static struct decide_facts *facts;
-static int64_t now_us;
+#include "decide_bed.h"
+#include "run_suite.h"
 
 static void setup(void)
 {
-    int i;
-
-    d = mem_alloc_zero(sizeof *d);
-    rules = mem_alloc_zero(sizeof *rules);
-    facts = mem_alloc_zero(sizeof *facts);
-    now_us = 1000 * SECOND_US;
-    rules->mode = DECIDE_MODE_STREAMING;
-    rules->nnodes = 3;
-    for (i = 0; i < 3; i++) {
-        rules->node[i].exists = true;
-        rules->node[i].may_fail = true;
-        rules->node[i].health_check = true;
-    }
+    bed_make();
     decide_init(d, rules, now_us);
-}
-
-static void teardown(void)
-{
-    mem_free(d);
-    mem_free(rules);
-    mem_free(facts);
 }
 
 /* What a server tells that was asked at `began_us`. */
@@ -149,17 +122,11 @@ int main(void)
 {
     Suite *s = suite_create("decide_replay");
     TCase *t = tcase_create("all");
-    SRunner *sr;
-    int failed;
 
-    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_checked_fixture(t, setup, bed_free);
     tcase_add_test(t, what_a_standby_has_is_known_by_marks);
     tcase_add_test(t, what_went_back_is_not_believed);
     tcase_add_test(t, another_primary_has_other_marks);
     suite_add_tcase(s, t);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(s);
 }

@@ -9,42 +9,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/mem.h"
-#include "cluster/decide.h"
-
-#define SECOND_US INT64_C(1000000)
-#define SYSTEM_ID UINT64_C(7000000000000000001)
-
-static struct decide *d;
-static struct decide_rules *rules;
-static struct decide_facts *facts;
-static int64_t now_us;
+#include "decide_bed.h"
+#include "run_suite.h"
 
 static void setup(void)
 {
     int i;
 
-    d = mem_alloc_zero(sizeof *d);
-    rules = mem_alloc_zero(sizeof *rules);
-    facts = mem_alloc_zero(sizeof *facts);
-    now_us = 1000 * SECOND_US;
-    rules->mode = DECIDE_MODE_STREAMING;
+    bed_make();
     rules->returns = true;
-    rules->nnodes = 3;
-    for (i = 0; i < 3; i++) {
-        rules->node[i].exists = true;
-        rules->node[i].may_fail = true;
-        rules->node[i].health_check = true;
+    for (i = 0; i < 3; i++)
         rules->node[i].max_retries = 2;
-    }
     decide_init(d, rules, now_us);
-}
-
-static void teardown(void)
-{
-    mem_free(d);
-    mem_free(rules);
-    mem_free(facts);
 }
 
 static void step(int node, enum decide_answer answer)
@@ -174,7 +150,7 @@ START_TEST(who_is_the_primary)
             char *rest = NULL;
             char *word;
 
-            teardown();
+            bed_free();
             setup();
             snprintf(text, sizeof text, "%s", stories[i].story);
             for (word = strtok_r(text, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest))
@@ -241,7 +217,7 @@ START_TEST(at_the_start_the_lowest_counts)
         const int *order = orders[i / 2];
         uint64_t step_id = i % 2; /* copies of one folder have one identifier */
 
-        teardown();
+        bed_free();
         setup();
         for (k = 0; k < 3; k++)
             says(order[k], true, false, 1, SYSTEM_ID + step_id * (uint64_t)order[k]);
@@ -251,7 +227,7 @@ START_TEST(at_the_start_the_lowest_counts)
             says(k, true, false, 1, SYSTEM_ID + step_id * (uint64_t)k);
         ck_assert_int_eq(d->view.primary, 0);
     }
-    teardown();
+    bed_free();
     setup();
     says(2, true, false, 1, SYSTEM_ID + 2);
     says(1, true, false, 1, SYSTEM_ID + 1);
@@ -295,18 +271,12 @@ int main(void)
 {
     Suite *s = suite_create("decide_stray");
     TCase *t = tcase_create("decide_stray");
-    SRunner *sr;
-    int failed;
 
-    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_checked_fixture(t, setup, bed_free);
     tcase_add_test(t, who_is_the_primary);
     tcase_add_test(t, a_stray_is_remembered);
     tcase_add_test(t, at_the_start_the_lowest_counts);
     tcase_add_test(t, what_a_reload_adds_is_down_until_it_answers);
     suite_add_tcase(s, t);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(s);
 }

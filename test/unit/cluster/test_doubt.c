@@ -16,6 +16,8 @@
 #include "cluster/doubt.h"
 #include "cluster/doubt_log.h"
 
+#include "run_suite.h"
+
 static const struct doubt_gid some = {
     .owner = {.instance = 0xfedcba9876543210u, .run = 7, .slot = 3, .pid = 12345},
     .number = 0x1234567890u};
@@ -356,8 +358,6 @@ int main(void)
 {
     Suite *s = suite_create("doubt");
     TCase *tc = tcase_create("doubt");
-    SRunner *sr;
-    int failed;
 
     tcase_add_test(tc, names_are_read_as_they_were_written);
     tcase_add_loop_test(tc, names_of_others_are_not_ours, 0, 8);
@@ -370,9 +370,5 @@ int main(void)
     tcase_add_test(tc, a_full_disk_decides_nothing);
     tcase_add_test(tc, a_pgpool_keeps_its_number);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? 0 : 1;
+    return run_suite(s);
 }

@@ -9,6 +9,7 @@
 #include "cluster/failover.h"
 
 #include "failover_world.h"
+#include "run_suite.h"
 
 /* Who receives from a standby may be no server of ours: a backup, a standby that is not in the
  * settings. That says nothing of whom that standby streams from. */
@@ -284,11 +285,5 @@ static Suite *make_suite(void)
 
 int main(void)
 {
-    SRunner *sr = srunner_create(make_suite());
-    int failed;
-
-    srunner_run_all(sr, CK_NORMAL);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(make_suite());
 }

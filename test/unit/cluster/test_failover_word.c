@@ -10,6 +10,7 @@
 #include "cluster/failover.h"
 
 #include "failover_world.h"
+#include "run_suite.h"
 
 static const uint64_t nothing[2];
 
@@ -189,11 +190,5 @@ static Suite *make_suite(void)
 
 int main(void)
 {
-    SRunner *sr = srunner_create(make_suite());
-    int failed;
-
-    srunner_run_all(sr, CK_NORMAL);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(make_suite());
 }

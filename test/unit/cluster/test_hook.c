@@ -13,6 +13,8 @@
 #include "base/mem.h"
 #include "cluster/hook.h"
 
+#include "run_suite.h"
+
 static const char *const nasty[] = {"/data", "/my data", "it's", "a\"b", "$(touch /tmp/no)", "`id`",
     "a;b&c|d", "$HOME", "back\\slash", "*?[a]", "x'\"'y", "-n", "~root", "#c", "a\\'b", ""};
 
@@ -170,8 +172,6 @@ int main(void)
 {
     Suite *s = suite_create("hook");
     TCase *t = tcase_create("all");
-    SRunner *sr = srunner_create(s);
-    int failed;
 
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, test_all_signs);
@@ -181,8 +181,5 @@ int main(void)
     tcase_add_test(t, test_environment);
     tcase_add_test(t, test_json);
     suite_add_tcase(s, t);
-    srunner_run_all(sr, CK_NORMAL);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(s);
 }

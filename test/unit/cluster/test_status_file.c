@@ -14,6 +14,8 @@
 #include "cluster/status_file.h"
 #include "cluster/switch_file.h"
 
+#include "run_suite.h"
+
 static struct view *make_view(void)
 {
     struct view *v = mem_alloc_zero(sizeof *v);
@@ -198,8 +200,6 @@ int main(void)
 {
     Suite *s = suite_create("status_file");
     TCase *t = tcase_create("status_file");
-    SRunner *sr;
-    int failed;
 
     tcase_add_test(t, words_are_those_of_pgpool);
     tcase_add_test(t, holds_come_back);
@@ -207,9 +207,5 @@ int main(void)
     tcase_add_test(t, an_order_of_a_failover_is_remembered);
     tcase_add_test(t, nonsense_holds_nothing);
     suite_add_tcase(s, t);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(s);
 }

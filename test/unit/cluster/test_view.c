@@ -9,6 +9,8 @@
 #include "base/mem.h"
 #include "cluster/view.h"
 
+#include "run_suite.h"
+
 static void add(struct shm *shm, int from, int to)
 {
     struct view_event e = {.node = VIEW_NO_NODE};
@@ -52,14 +54,8 @@ int main(void)
 {
     Suite *s = suite_create("view");
     TCase *t = tcase_create("view");
-    SRunner *sr;
-    int failed;
 
     tcase_add_test(t, the_last_thousand_are_kept);
     suite_add_tcase(s, t);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(s);
 }

@@ -8,6 +8,8 @@
 
 #include "cluster/wd_json.h"
 
+#include "run_suite.h"
+
 static const char text[] = "{\"IPCAuthKey\":\"a \\\"key\\\" \\\\ \\u00fc\",\"NodeID\" : 2,\n\t"
                            "\"List\":[1, {\"a\":[\"]\",\"}\"]}, \"x\"],\"Message\":\"\"}";
 
@@ -132,8 +134,6 @@ int main(void)
 {
     Suite *s = suite_create("wd_json");
     TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
 
     tcase_add_test(tc, test_values);
     tcase_add_test(tc, test_escapes);
@@ -141,9 +141,5 @@ int main(void)
     tcase_add_test(tc, test_cut_off);
     tcase_add_test(tc, test_what_is_written_is_read);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(s);
 }

@@ -9,6 +9,8 @@
 
 #include "cluster/wd_pauses.h"
 
+#include "run_suite.h"
+
 /* Each letter is a database. */
 static void fill(struct wd_pauses *p, const char *letters)
 {
@@ -176,11 +178,5 @@ static Suite *make_suite(void)
 
 int main(void)
 {
-    SRunner *sr = srunner_create(make_suite());
-    int failed;
-
-    srunner_run_all(sr, CK_NORMAL);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(make_suite());
 }

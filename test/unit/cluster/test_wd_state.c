@@ -9,6 +9,8 @@
 #include "cluster/wd_state.h"
 #include "cluster/wd_votes.h"
 
+#include "run_suite.h"
+
 /* L lost, P lost as the primary, D detach, A attach, U up, E end, R primary by itself */
 struct step {
     char what;
@@ -511,8 +513,6 @@ int main(void)
 {
     Suite *s = suite_create("wd_state");
     TCase *tc = tcase_create("all");
-    SRunner *sr = srunner_create(s);
-    int nfailed;
 
     tcase_add_loop_test(tc, test_rows, 0, sizeof rows / sizeof rows[0]);
     tcase_add_loop_test(tc, test_snapshot_anywhere, 0, sizeof rows / sizeof rows[0]);
@@ -529,8 +529,5 @@ int main(void)
     tcase_add_loop_test(tc, test_lives, 0, sizeof lives / sizeof lives[0]);
     tcase_add_loop_test(tc, test_majority, 0, 7);
     suite_add_tcase(s, tc);
-    srunner_run_all(sr, CK_NORMAL);
-    nfailed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return nfailed == 0 ? 0 : 1;
+    return run_suite(s);
 }

@@ -13,6 +13,8 @@
 #include "config/conf.h"
 #include "config/pools_conf.h"
 
+#include "run_suite.h"
+
 static char folder[64];
 static struct conf_report report;
 
@@ -230,8 +232,6 @@ int main(void)
 {
     Suite *s = suite_create("pools_conf");
     TCase *tc = tcase_create("pools_conf");
-    SRunner *sr;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, without_a_file_pgpool_conf_holds);
@@ -243,9 +243,5 @@ int main(void)
         tc, what_is_wrong_is_told_with_its_line, 0, (int)(sizeof bad_rows / sizeof bad_rows[0]));
     tcase_add_test(tc, a_named_file_must_exist);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? 0 : 1;
+    return run_suite(s);
 }

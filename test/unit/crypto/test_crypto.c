@@ -13,6 +13,8 @@
 #include "crypto/cipher.h"
 #include "crypto/secret.h"
 
+#include "run_suite.h"
+
 static void hex_of(const uint8_t *p, size_t n, char *out)
 {
     size_t i;
@@ -325,8 +327,6 @@ int main(void)
 {
     Suite *s = suite_create("crypto");
     TCase *tc = tcase_create("crypto");
-    SRunner *sr;
-    int failed;
 
     if (!crypto_is_built()) {
         printf("not built with OpenSSL\n");
@@ -348,9 +348,5 @@ int main(void)
     tcase_add_test(tc, test_cert_hash);
     tcase_add_test(tc, test_secret);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(s);
 }

@@ -12,6 +12,8 @@
 #include "event/jobs.h"
 #include "event/loop.h"
 
+#include "run_suite.h"
+
 /* More than there are threads. */
 #define MANY 400
 
@@ -166,8 +168,6 @@ int main(void)
 {
     Suite *s = suite_create("jobs");
     TCase *tc = tcase_create("threads");
-    SRunner *sr;
-    int nfailed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 60);
@@ -176,9 +176,5 @@ int main(void)
     tcase_add_test(tc, test_one_whose_owner_goes_is_wiped_and_not_done);
     tcase_add_test(tc, test_all_end_while_some_run_and_some_are_idle);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    nfailed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return nfailed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(s);
 }

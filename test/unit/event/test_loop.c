@@ -10,6 +10,8 @@
 
 #include "event/loop.h"
 
+#include "run_suite.h"
+
 #define NTIMERS 3
 
 struct fixture {
@@ -205,8 +207,6 @@ int main(void)
 {
     Suite *s = suite_create("loop");
     TCase *tc = tcase_create("timers");
-    SRunner *sr;
-    int nfailed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, test_earlier_ones_come_first);
@@ -218,9 +218,5 @@ int main(void)
     tcase_add_test(tc, test_stopped);
     tcase_add_test(tc, test_one_clock);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    nfailed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return nfailed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(s);
 }

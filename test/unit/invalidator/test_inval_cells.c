@@ -7,6 +7,8 @@
 
 #include "process/invalidator/inval_cells.h"
 
+#include "run_suite.h"
+
 #define MANY 100000
 
 START_TEST(each_is_there_once)
@@ -31,14 +33,8 @@ int main(void)
 {
     Suite *s = suite_create("inval_cells");
     TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
 
     tcase_add_test(tc, each_is_there_once);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(s);
 }

@@ -9,6 +9,8 @@
 #include "cache/cache_value.h"
 #include "process/invalidator/inval_map.h"
 
+#include "run_suite.h"
+
 #define COUNT(rows) (int)(sizeof(rows) / sizeof(rows)[0])
 #define MAX_CELLS   32
 #define WORD_BYTES  64
@@ -188,14 +190,8 @@ int main(void)
 {
     Suite *s = suite_create("inval_map");
     TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
 
     tcase_add_loop_test(tc, a_change_moves_these_cells, 0, COUNT(changes));
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(s);
 }

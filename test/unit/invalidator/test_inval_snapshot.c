@@ -7,6 +7,8 @@
 
 #include "process/invalidator/inval_snapshot.h"
 
+#include "run_suite.h"
+
 #define COUNT(rows) (int)(sizeof(rows) / sizeof(rows)[0])
 
 static const struct {
@@ -55,14 +57,8 @@ int main(void)
 {
     Suite *s = suite_create("inval_snapshot");
     TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
 
     tcase_add_loop_test(tc, a_snapshot_sees, 0, COUNT(asks));
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(s);
 }

@@ -14,6 +14,8 @@
 
 #include "ipc/gate.h"
 
+#include "run_suite.h"
+
 #define NWORKERS 4
 #define S        GATE_SNAPSHOT
 #define C        GATE_COMMIT
@@ -293,8 +295,6 @@ int main(void)
 {
     Suite *suite = suite_create("gate");
     TCase *tc = tcase_create("gate");
-    SRunner *runner;
-    int failed;
 
     tcase_set_timeout(tc, 120);
     tcase_add_checked_fixture(tc, setup, teardown);
@@ -306,9 +306,5 @@ int main(void)
     tcase_add_test(tc, waits_are_counted);
     tcase_add_test(tc, killed_at_any_moment);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(suite);
 }

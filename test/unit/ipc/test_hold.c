@@ -13,6 +13,8 @@
 
 #include "ipc/hold.h"
 
+#include "run_suite.h"
+
 #define NWORKERS 3
 #define SLOT     4
 
@@ -114,8 +116,6 @@ int main(void)
 {
     Suite *suite = suite_create("hold");
     TCase *tc = tcase_create("hold");
-    SRunner *runner;
-    int failed;
 
     tcase_set_timeout(tc, 60);
     tcase_add_checked_fixture(tc, setup, teardown);
@@ -123,9 +123,5 @@ int main(void)
     tcase_add_test(tc, the_dead_hold_nobody_and_do_nothing);
     tcase_add_test(tc, nobody_slips_through);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(suite);
 }

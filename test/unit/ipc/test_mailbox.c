@@ -12,6 +12,8 @@
 
 #include "ipc/mailbox.h"
 
+#include "run_suite.h"
+
 static int count_fds(void)
 {
     DIR *d = opendir("/proc/self/fd");
@@ -120,17 +122,11 @@ int main(void)
 {
     Suite *s = suite_create("mailbox");
     TCase *t = tcase_create("mailbox");
-    SRunner *r;
-    int failed;
 
     tcase_add_test(t, message_arrives_with_its_descriptor);
     tcase_add_test(t, child_reads_its_own_box);
     tcase_add_test(t, full_box_is_an_error_and_drains);
     tcase_add_test(t, list_names_all_a_child_keeps);
     suite_add_tcase(s, t);
-    r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(s);
 }

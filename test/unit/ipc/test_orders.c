@@ -11,6 +11,8 @@
 #include "ipc/dbstats.h"
 #include "ipc/orders.h"
 
+#include "run_suite.h"
+
 #define NWORKERS 3
 
 static struct shm *shm;
@@ -268,8 +270,6 @@ int main(void)
 {
     Suite *suite = suite_create("orders");
     TCase *t = tcase_create("orders");
-    SRunner *sr;
-    int failed;
 
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, an_order_holds_for_whom_it_names);
@@ -283,9 +283,5 @@ int main(void)
     tcase_add_test(t, figures_of_all_workers_are_added);
     tcase_add_test(t, too_many_databases_are_counted_together);
     suite_add_tcase(suite, t);
-    sr = srunner_create(suite);
-    srunner_run_all(sr, CK_NORMAL);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(suite);
 }

@@ -11,6 +11,8 @@
 #include "ipc/proc.h"
 #include "ipc/shm.h"
 
+#include "run_suite.h"
+
 START_TEST(regions_are_apart_and_aligned)
 {
     struct shm_plan plan = {{0}};
@@ -118,8 +120,6 @@ int main(void)
 {
     Suite *s = suite_create("shm");
     TCase *t = tcase_create("shm");
-    SRunner *r;
-    int failed;
 
     tcase_add_test(t, regions_are_apart_and_aligned);
     tcase_add_test(t, impossible_sizes_are_refused);
@@ -127,9 +127,5 @@ int main(void)
     tcase_add_test(t, dead_writer_does_not_hold_readers);
     tcase_add_test(t, roles_have_names);
     suite_add_tcase(s, t);
-    r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(s);
 }

@@ -9,6 +9,8 @@
 
 #include "ipc/stmtstats.h"
 
+#include "run_suite.h"
+
 #define NWORKERS 2
 #define MAX      4
 
@@ -229,8 +231,6 @@ int main(void)
 {
     Suite *suite = suite_create("stmtstats");
     TCase *t = tcase_create("stmtstats");
-    SRunner *r;
-    int failed;
 
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, workers_are_added_up);
@@ -243,9 +243,5 @@ int main(void)
     tcase_add_test(t, hits_of_the_cache);
     tcase_add_test(t, no_room_at_all);
     suite_add_tcase(suite, t);
-    r = srunner_create(suite);
-    srunner_run_all(r, CK_NORMAL);
-    failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(suite);
 }

@@ -12,6 +12,8 @@
 
 #include "net/accept.h"
 
+#include "run_suite.h"
+
 #define NLISTEN 2
 
 static struct {
@@ -148,17 +150,11 @@ int main(void)
 {
     Suite *s = suite_create("accept");
     TCase *tc = tcase_create("accept");
-    SRunner *r;
-    int nfailed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, test_takes);
     tcase_add_test(tc, test_the_callee_stops_it);
     tcase_add_test(tc, test_waits_for_descriptors);
     suite_add_tcase(s, tc);
-    r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    nfailed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return nfailed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(s);
 }

@@ -16,6 +16,8 @@
 
 #include "net/ifaddr.h"
 
+#include "run_suite.h"
+
 #define PATIENCE_MS 60000
 
 static struct err err;
@@ -208,8 +210,6 @@ int main(void)
 {
     Suite *suite = suite_create("ifaddr");
     TCase *tc = tcase_create("addresses");
-    SRunner *runner;
-    int failed;
 
     tcase_set_timeout(tc, 120);
     tcase_add_test(tc, test_an_address_of_ipv4);
@@ -220,9 +220,5 @@ int main(void)
     tcase_add_test(tc, test_texts);
     tcase_add_test(tc, test_networks);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(suite);
 }

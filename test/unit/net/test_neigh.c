@@ -9,6 +9,8 @@
 
 #include "net/neigh.h"
 
+#include "run_suite.h"
+
 #define IP6_HEAD 40
 
 static const uint8_t ours[6] = {2, 0, 0, 0, 0, 1};
@@ -160,8 +162,6 @@ int main(void)
 {
     Suite *suite = suite_create("neigh");
     TCase *tc = tcase_create("packets");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, NULL);
     tcase_add_test(tc, test_question_of_arp);
@@ -173,9 +173,5 @@ int main(void)
     tcase_add_test(tc, test_our_own_say_nothing);
     tcase_add_test(tc, test_broken_ones_say_nothing);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(suite);
 }

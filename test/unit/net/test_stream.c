@@ -13,6 +13,8 @@
 #include "base/mem.h"
 #include "net/stream.h"
 
+#include "run_suite.h"
+
 #define NPEERS 100
 #define LONG   200000
 
@@ -289,8 +291,6 @@ int main(void)
 {
     Suite *suite = suite_create("stream");
     TCase *tc = tcase_create("later");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, test_it_goes_at_the_end_of_the_turn);
@@ -303,9 +303,5 @@ int main(void)
     tcase_add_test(tc, test_a_long_one_that_clogs);
     tcase_add_test(tc, test_a_turn_that_owes_something_does_not_wait);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(suite);
 }

@@ -19,6 +19,7 @@
 
 #include "tls_openssl.h"
 #include "tls_peer.h"
+#include "run_suite.h"
 
 #define MAX_TURNS 100000
 
@@ -730,16 +731,10 @@ static TCase *tests_of(const char *name, SFun set_up)
 int main(void)
 {
     Suite *s = suite_create("tls");
-    SRunner *sr;
-    int failed;
 
     suite_add_tcase(s, tests_of("memory", setup_memory));
     suite_add_tcase(s, tests_of("refused", setup_refused));
     suite_add_tcase(s, tests_of("kernel", setup_kernel));
     suite_add_tcase(s, tests_of("kernel, TLS 1.2", setup_kernel_12));
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? 0 : 1;
+    return run_suite(s);
 }

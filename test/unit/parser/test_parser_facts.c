@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "parser_util.h"
+#include "run_suite.h"
 
 /* Relations in the order they were met, "schema.name" parted by blanks; ! marks a target. */
 static const char *tables(const char *text)
@@ -292,8 +293,6 @@ int main(void)
 {
     Suite *s = suite_create("parser_facts");
     TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
 
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_add_test(tc, finds_relations);
@@ -308,9 +307,5 @@ int main(void)
     tcase_add_test(tc, statements_stand_on_their_own);
     tcase_add_test(tc, names_are_cut_and_folded);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(s);
 }

@@ -13,6 +13,8 @@
 #include "parser/sql_cache.h"
 #include "parser/sqlcomment.h"
 
+#include "run_suite.h"
+
 static struct arena *arena;
 
 static void set_up(void)
@@ -336,8 +338,6 @@ int main(void)
 {
     Suite *s = suite_create("parser_fingerprint");
     TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
 
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_add_test(tc, forgets_literals_and_layout);
@@ -353,9 +353,5 @@ int main(void)
     tcase_add_test(tc, what_depends_on_a_literal_is_parsed_each_time);
     tcase_add_test(tc, cache_is_bounded);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(s);
 }

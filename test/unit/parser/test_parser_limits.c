@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "parser_util.h"
+#include "run_suite.h"
 
 /* head, then `n` times `part`, then tail, then `n` times `close`. */
 static struct slice repeat(
@@ -147,8 +148,6 @@ int main(void)
 {
     Suite *s = suite_create("parser_limits");
     TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
 
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_set_timeout(tc, 60);
@@ -159,9 +158,5 @@ int main(void)
     tcase_add_test(tc, accepts_what_postgres_accepts);
     tcase_add_test(tc, says_where_it_went_wrong);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(s);
 }

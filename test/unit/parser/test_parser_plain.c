@@ -11,6 +11,7 @@
 
 #include "base/arena.h"
 #include "fingerprint_int.h"
+#include "run_suite.h"
 
 #define SOUPS 200000
 
@@ -273,8 +274,6 @@ int main(void)
 {
     Suite *s = suite_create("parser_plain");
     TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
 
     tcase_set_timeout(tc, 60);
     tcase_add_checked_fixture(tc, set_up, tear_down);
@@ -285,9 +284,5 @@ int main(void)
     tcase_add_test(tc, what_fits_a_mould_is_alike);
     tcase_add_test(tc, a_mould_takes_other_values);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(s);
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "parser_util.h"
+#include "run_suite.h"
 
 START_TEST(transactions)
 {
@@ -124,8 +125,6 @@ int main(void)
 {
     Suite *s = suite_create("parser_session");
     TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
 
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_add_test(tc, transactions);
@@ -133,9 +132,5 @@ int main(void)
     tcase_add_test(tc, set_inside_other_statements_is_not_ours);
     tcase_add_test(tc, names_and_inner_statements);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(s);
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "probe_int.h"
+#include "run_suite.h"
 
 START_TEST(sqlstate_is_found)
 {
@@ -66,17 +67,11 @@ int main(void)
 {
     Suite *s = suite_create("probe_class");
     TCase *t = tcase_create("probe_class");
-    SRunner *sr;
-    int failed;
 
     tcase_add_test(t, sqlstate_is_found);
     tcase_add_test(t, silence_has_none);
     tcase_add_test(t, refusals_are_answers);
     tcase_add_test(t, lines_are_cut);
     suite_add_tcase(s, t);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(s);
 }

@@ -7,6 +7,7 @@
 
 #include "probe/probe_tls.h"
 #include "probe_int.h"
+#include "run_suite.h"
 
 START_TEST(prefer_is_two_attempts)
 {
@@ -94,8 +95,6 @@ int main(void)
 {
     Suite *s = suite_create("probe_tls");
     TCase *t = tcase_create("probe_tls");
-    SRunner *sr;
-    int failed;
 
     tcase_add_test(t, prefer_is_two_attempts);
     tcase_add_test(t, a_known_authority_is_asked_in_every_mode_with_tls);
@@ -103,9 +102,5 @@ int main(void)
     tcase_add_test(t, other_failures_leave_no_way);
     tcase_add_test(t, a_target_is_copied_whole);
     suite_add_tcase(s, t);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(s);
 }

@@ -15,6 +15,8 @@
 #include "config/conf.h"
 #include "qcache/qcache.h"
 
+#include "run_suite.h"
+
 #define QCACHE_W_NOTHING 0U
 
 struct row {
@@ -342,8 +344,6 @@ int main(void)
 {
     Suite *s = suite_create("qcache");
     TCase *tc = tcase_create("qcache");
-    SRunner *sr;
-    int failed;
 
     tcase_add_test(tc, texts_are_judged);
     tcase_add_test(tc, writes_are_known);
@@ -354,9 +354,5 @@ int main(void)
     tcase_add_test(tc, what_no_row_should_be_makes_all_unknown);
     tcase_add_test(tc, the_book_forgets);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(s);
 }

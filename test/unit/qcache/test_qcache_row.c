@@ -13,6 +13,8 @@
 #include "cache/cache_value.h"
 #include "qcache/qcache_row.h"
 
+#include "run_suite.h"
+
 #define DB  UINT64_C(77)
 #define OID 4711U
 
@@ -579,8 +581,6 @@ int main(void)
 {
     Suite *s = suite_create("qcache_row");
     TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
 
     tcase_add_loop_test(tc, what_a_text_is_restricted_to, 0, sizeof texts / sizeof texts[0]);
     tcase_add_loop_test(tc, writers_meet_readers, 0, sizeof meets / sizeof meets[0]);
@@ -589,9 +589,5 @@ int main(void)
     tcase_add_loop_test(tc, parameters_count_as_constants_do, 0, sizeof params / sizeof params[0]);
     tcase_add_test(tc, a_parameter_of_open_type_that_stands_elsewhere_too_tells_nothing);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(s);
 }

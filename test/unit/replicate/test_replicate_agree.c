@@ -10,6 +10,8 @@
 #include "replicate/agree.h"
 #include "replicate/locks.h"
 
+#include "run_suite.h"
+
 static const struct agree_rules stops = {.stop_on_mismatch = true, .compares_rows = true};
 static const struct agree_rules refuses = {.stop_on_mismatch = false};
 static const struct agree_rules counts = {.failover_if_tuples = true};
@@ -210,8 +212,6 @@ int main(void)
 {
     Suite *suite = suite_create("replicate_agree");
     TCase *tc = tcase_create("agree");
-    SRunner *runner;
-    int failed;
 
     tcase_add_loop_test(tc, judgements, 0, sizeof rows / sizeof rows[0]);
     tcase_add_test(tc, texts);
@@ -220,9 +220,5 @@ int main(void)
     tcase_add_loop_test(tc, insert_locks, 0, sizeof locking / sizeof locking[0]);
     tcase_add_test(tc, function_calls);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return run_suite(suite);
 }

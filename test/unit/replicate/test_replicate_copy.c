@@ -11,6 +11,8 @@
 #include "replicate/copy.h"
 #include "replicate/rewrite.h"
 
+#include "run_suite.h"
+
 static const struct {
     struct repl_copy_form form;
     const char *in;
@@ -177,16 +179,10 @@ int main(void)
 {
     Suite *suite = suite_create("replicate_copy");
     TCase *tc = tcase_create("copy");
-    SRunner *runner;
-    int failed;
 
     tcase_add_loop_test(tc, test_rows, 0, sizeof fills / sizeof fills[0]);
     tcase_add_test(tc, test_values);
     tcase_add_loop_test(tc, test_plan, 0, sizeof plans / sizeof plans[0]);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(suite);
 }

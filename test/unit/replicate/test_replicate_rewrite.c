@@ -12,6 +12,8 @@
 #include "replicate/nature.h"
 #include "replicate/rewrite.h"
 
+#include "run_suite.h"
+
 #define S(x)                                                                                       \
     {                                                                                              \
         x, sizeof(x) - 1                                                                           \
@@ -466,8 +468,6 @@ int main(void)
 {
     Suite *suite = suite_create("replicate_rewrite");
     TCase *tc = tcase_create("rewrite");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_loop_test(tc, statements, 0, sizeof rows / sizeof rows[0]);
@@ -486,9 +486,5 @@ int main(void)
     tcase_add_test(tc, values_have_a_limit);
     tcase_add_test(tc, literals_are_quoted);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return run_suite(suite);
 }

@@ -10,6 +10,7 @@
 #include "backend/link.h"
 
 #include "greeting_int.h"
+#include "run_suite.h"
 
 #define NWORKERS 2
 
@@ -135,8 +136,6 @@ int main(void)
 {
     Suite *s = suite_create("greeting_shm");
     TCase *t = tcase_create("greeting_shm");
-    SRunner *r;
-    int failed;
 
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, each_finds_what_the_other_has_seen);
@@ -145,9 +144,5 @@ int main(void)
     tcase_add_test(t, a_successor_keeps_what_is_whole);
     tcase_add_test(t, trust_is_the_newest_word);
     suite_add_tcase(s, t);
-    r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? 0 : 1;
+    return run_suite(s);
 }

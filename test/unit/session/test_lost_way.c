@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "lost_way_int.h"
+#include "run_suite.h"
 
 struct case_ {
     const char *what;
@@ -88,15 +89,9 @@ int main(void)
 {
     Suite *suite = suite_create("lost_way");
     TCase *tc = tcase_create("lost_way");
-    SRunner *sr;
-    int failed;
 
     tcase_add_loop_test(tc, decides, 0, (int)(sizeof cases / sizeof cases[0]));
     tcase_add_test(tc, repeats_nothing_else);
     suite_add_tcase(suite, tc);
-    sr = srunner_create(suite);
-    srunner_run_all(sr, CK_NORMAL);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(suite);
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "savepoints_int.h"
+#include "run_suite.h"
 
 /* A transaction in words: `set X` gives the one setting that there is the value X, `pin N` and `let
  * N` tie the session by reason N and let go of it; the others are SQL's. It begins with `start`. */
@@ -183,8 +184,6 @@ int main(void)
 {
     Suite *suite = suite_create("savepoints");
     TCase *tc = tcase_create("savepoints");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, start, end);
     tcase_add_loop_test(tc, a_transaction, 0, (int)(sizeof cases / sizeof cases[0]));
@@ -192,9 +191,5 @@ int main(void)
     tcase_add_test(tc, too_many_are_said_so);
     tcase_add_test(tc, a_name_has_its_length);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(suite);
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "share_phase_int.h"
+#include "run_suite.h"
 
 struct way {
     const char *what;
@@ -80,16 +81,10 @@ int main(void)
 {
     Suite *suite = suite_create("share_phase");
     TCase *tc = tcase_create("phases");
-    SRunner *runner;
-    int failed;
 
     tcase_add_loop_test(tc, goes, 0, sizeof ways / sizeof ways[0]);
     tcase_add_loop_test(tc, stays_out, 0, sizeof wrong / sizeof wrong[0]);
     tcase_add_test(tc, leaves_and_arrives);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(suite);
 }

@@ -19,6 +19,8 @@
 #include "sys/fd.h"
 #include "sys/listen.h"
 
+#include "run_suite.h"
+
 #define MAX_SOCKS 8
 
 static char folder[64];
@@ -328,8 +330,6 @@ int main(void)
 {
     Suite *s = suite_create("listen");
     TCase *t = tcase_create("listen");
-    SRunner *r;
-    int failed;
 
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, tcp_listens_once_per_address);
@@ -345,9 +345,5 @@ int main(void)
     tcase_add_test(t, close_others_keeps_the_list);
     tcase_add_test(t, text_in_memory_is_sealed);
     suite_add_tcase(s, t);
-    r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(s);
 }

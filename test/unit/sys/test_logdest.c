@@ -13,6 +13,8 @@
 #include "sys/clock.h"
 #include "sys/logdest.h"
 
+#include "run_suite.h"
+
 static int ends[2];
 
 static void setup(void)
@@ -100,17 +102,11 @@ int main(void)
 {
     Suite *s = suite_create("logdest");
     TCase *t = tcase_create("logdest");
-    SRunner *r;
-    int failed;
 
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, one_event_is_one_packet);
     tcase_add_test(t, slow_logger_is_waited_for_once);
     tcase_add_test(t, gone_logger_means_standard_error);
     suite_add_tcase(s, t);
-    r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(s);
 }

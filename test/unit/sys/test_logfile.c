@@ -13,6 +13,8 @@
 
 #include "process/logger/logfile.h"
 
+#include "run_suite.h"
+
 #define S INT64_C(1000000)
 
 static char folder[64];
@@ -257,8 +259,6 @@ int main(void)
 {
     Suite *s = suite_create("logfile");
     TCase *t = tcase_create("logfile");
-    SRunner *r;
-    int failed;
 
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, age_falls_on_its_multiples);
@@ -270,9 +270,5 @@ int main(void)
     tcase_add_test(t, link_is_not_followed);
     tcase_add_test(t, new_settings_ask_for_a_new_file);
     suite_add_tcase(s, t);
-    r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(s);
 }

@@ -14,6 +14,8 @@
 
 #include "sys/pidfile.h"
 
+#include "run_suite.h"
+
 static char folder[64];
 static char path[256];
 
@@ -186,8 +188,6 @@ int main(void)
 {
     Suite *s = suite_create("pidfile");
     TCase *t = tcase_create("pidfile");
-    SRunner *r;
-    int failed;
 
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, no_file_is_none);
@@ -198,9 +198,5 @@ int main(void)
     tcase_add_test(t, drop_leaves_the_file_of_another);
     tcase_add_test(t, missing_folder_is_an_error);
     suite_add_tcase(s, t);
-    r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(s);
 }

@@ -7,6 +7,8 @@
 
 #include "process/watchdog/wd_match.h"
 
+#include "run_suite.h"
+
 static struct wd_match m;
 
 static void setup(void)
@@ -103,8 +105,6 @@ int main(void)
 {
     Suite *s = suite_create("wd_match");
     TCase *t = tcase_create("claims");
-    SRunner *r = srunner_create(s);
-    int failed;
 
     tcase_add_checked_fixture(t, setup, NULL);
     tcase_add_test(t, test_an_entry_of_a_former_leader_is_not_claimed);
@@ -116,8 +116,5 @@ int main(void)
     tcase_add_test(t, test_its_own_entries_prove_nothing);
     tcase_add_test(t, test_a_snapshot_was_agreed_on);
     suite_add_tcase(s, t);
-    srunner_run_all(r, CK_NORMAL);
-    failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(s);
 }

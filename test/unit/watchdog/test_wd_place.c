@@ -12,6 +12,8 @@
 #include "config/conf.h"
 #include "process/watchdog/wd_addr_words.h"
 
+#include "run_suite.h"
+
 #define DEFAULT_UP "/usr/bin/sudo /sbin/ip addr add $_IP_$/24 dev eth0 label eth0:0"
 
 static struct wd_place_host host;
@@ -192,8 +194,6 @@ int main(void)
 {
     Suite *suite = suite_create("wd_place");
     TCase *tc = tcase_create("place");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, NULL);
     tcase_add_test(tc, test_words_of_ip);
@@ -206,9 +206,5 @@ int main(void)
     tcase_add_test(tc, test_commands);
     tcase_add_test(tc, test_interfaces_that_matter);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(suite);
 }

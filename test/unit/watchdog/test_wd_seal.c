@@ -9,6 +9,8 @@
 #include "crypto/crypto.h"
 #include "process/watchdog/wd_seal.h"
 
+#include "run_suite.h"
+
 #define KEY slice_of_str("k'\\\xc3\xbc")
 
 static void greet(struct wd_talk *t)
@@ -166,8 +168,6 @@ int main(void)
 {
     Suite *s = suite_create("wd_seal");
     TCase *tc = tcase_create("all");
-    SRunner *sr = srunner_create(s);
-    int nfailed;
 
     if (crypto_is_built()) { /* without OpenSSL there are no seals */
         tcase_add_test(tc, test_hello);
@@ -177,8 +177,5 @@ int main(void)
         tcase_add_test(tc, test_damage);
     }
     suite_add_tcase(s, tc);
-    srunner_run_all(sr, CK_NORMAL);
-    nfailed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return nfailed == 0 ? 0 : 1;
+    return run_suite(s);
 }

@@ -8,6 +8,8 @@
 
 #include "process/watchdog/wd_words.h"
 
+#include "run_suite.h"
+
 static struct wd_status a_status(void)
 {
     struct wd_status s;
@@ -132,8 +134,6 @@ int main(void)
 {
     Suite *s = suite_create("wd_words");
     TCase *tc = tcase_create("all");
-    SRunner *sr = srunner_create(s);
-    int nfailed;
 
     tcase_add_test(tc, test_status);
     tcase_add_test(tc, test_newer_status);
@@ -141,8 +141,5 @@ int main(void)
     tcase_add_test(tc, test_long_texts);
     tcase_add_test(tc, test_barred);
     suite_add_tcase(s, tc);
-    srunner_run_all(sr, CK_NORMAL);
-    nfailed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return nfailed == 0 ? 0 : 1;
+    return run_suite(s);
 }

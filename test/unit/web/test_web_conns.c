@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "web_conns.h"
+#include "run_suite.h"
 
 #define SECOND INT64_C(1000000)
 
@@ -139,8 +140,6 @@ int main(void)
 {
     Suite *suite = suite_create("web_conns");
     TCase *tc = tcase_create("web_conns");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, test_one_address);
@@ -149,9 +148,5 @@ int main(void)
     tcase_add_test(tc, test_nobody_can_go);
     tcase_add_test(tc, test_time);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(suite);
 }

@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "ipc/orders.h"
 #include "web_int.h"
+#include "run_suite.h"
 
 static const char settings[] = "backend_hostname0 = 'db0'\n"
                                "backend_port0 = 5432\n"
@@ -252,8 +253,6 @@ int main(void)
 {
     Suite *s = suite_create("web_health");
     TCase *t = tcase_create("judge");
-    SRunner *r;
-    int failed;
 
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, test_all_is_well);
@@ -268,9 +267,5 @@ int main(void)
     tcase_add_test(t, test_long_names);
     tcase_add_test(t, test_leader);
     suite_add_tcase(s, t);
-    r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? 0 : 1;
+    return run_suite(s);
 }

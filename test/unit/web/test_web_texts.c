@@ -9,6 +9,7 @@
 #include "web_action.h"
 #include "web_json.h"
 #include "web_metrics.h"
+#include "run_suite.h"
 
 #define TEXT(literal) slice_of(literal, sizeof(literal) - 1)
 
@@ -117,8 +118,6 @@ int main(void)
 {
     Suite *s = suite_create("web_texts");
     TCase *t = tcase_create("texts");
-    SRunner *r;
-    int failed;
 
     tcase_add_test(t, test_json_texts);
     tcase_add_test(t, test_json_bad_utf8);
@@ -126,9 +125,5 @@ int main(void)
     tcase_add_test(t, test_form_fields);
     tcase_add_test(t, test_metric_labels);
     suite_add_tcase(s, t);
-    r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? 0 : 1;
+    return run_suite(s);
 }

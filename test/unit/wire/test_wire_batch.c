@@ -9,6 +9,8 @@
 #include "base/buf.h"
 #include "wire/batch.h"
 
+#include "run_suite.h"
+
 #define LIT(s)                                                                                     \
     {                                                                                              \
         (s), sizeof(s) - 1                                                                         \
@@ -278,8 +280,6 @@ int main(void)
 {
     Suite *s = suite_create("wire_batch");
     TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
 
     tcase_add_loop_test(tc, each_kind_has_its_fields, 0, COUNT(messages));
     tcase_add_loop_test(tc, a_part_is_no_message, 0, COUNT(messages));
@@ -289,9 +289,5 @@ int main(void)
     tcase_add_loop_test(tc, one_statement_is_known_by_its_shape, 0, COUNT(lone));
     tcase_add_loop_test(tc, a_cut_statement_is_none, 0, COUNT(lone));
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(s);
 }

@@ -10,6 +10,8 @@
 #include "wire/reader.h"
 #include "wire/writer.h"
 
+#include "run_suite.h"
+
 #define LIT(s) slice_of(s, sizeof(s) - 1)
 
 START_TEST(reads_every_kind)
@@ -195,8 +197,6 @@ int main(void)
 {
     Suite *s = suite_create("wire_reader");
     TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
 
     tcase_add_test(tc, reads_every_kind);
     tcase_add_test(tc, stays_bad_after_a_short_read);
@@ -208,9 +208,5 @@ int main(void)
     tcase_add_test(tc, cuts_long_messages_between_characters);
     tcase_add_test(tc, notices_are_warnings);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(s);
 }

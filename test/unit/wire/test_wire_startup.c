@@ -8,6 +8,8 @@
 
 #include "wire/startup.h"
 
+#include "run_suite.h"
+
 /* Builds a packet around `body`, with the right length unless `len` is given. */
 static struct buf packet(uint32_t len, uint32_t version, const char *body, size_t n)
 {
@@ -350,8 +352,6 @@ int main(void)
 {
     Suite *s = suite_create("wire_startup");
     TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
 
     tcase_add_test(tc, decodes_a_normal_packet);
     tcase_add_test(tc, every_prefix_needs_more);
@@ -367,9 +367,5 @@ int main(void)
     tcase_add_test(tc, splits_options);
     tcase_add_test(tc, encodes_what_it_decodes);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(s);
 }

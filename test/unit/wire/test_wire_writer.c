@@ -9,6 +9,8 @@
 #include "wire/reader.h"
 #include "wire/writer.h"
 
+#include "run_suite.h"
+
 #define LIT(s) slice_of(s, sizeof(s) - 1)
 
 /* Checks that `b` holds exactly `bytes`, then empties it. */
@@ -143,8 +145,6 @@ int main(void)
 {
     Suite *s = suite_create("wire_writer");
     TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
 
     tcase_add_test(tc, server_messages);
     tcase_add_test(tc, client_messages);
@@ -152,9 +152,5 @@ int main(void)
     tcase_add_test(tc, errors_come_back_as_they_were);
     tcase_add_test(tc, length_is_right_when_the_buffer_moves);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(s);
 }

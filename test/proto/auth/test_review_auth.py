@@ -1,16 +1,11 @@
 # SPDX-License-Identifier: PostgreSQL
 """test_review_auth: ways to a session, or to somebody's pooled link, without a proof of who one is."""
-import sys
-from pathlib import Path
-
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parent / "auth"))
-
-import auth_house as house  # noqa: E402
-import ldap_house  # noqa: E402
-from pgt.waits import wait_for  # noqa: E402
-from pgt.wire import Wire, message, query  # noqa: E402
+import auth_house as house
+import ldap_house
+from pgt.waits import wait_for
+from pgt.wire import Wire, message, query
 
 SCRAM_ALL = "host all all all scram-sha-256\n"
 
@@ -20,19 +15,6 @@ def server():
     pg = house.start_server()
     yield pg
     pg.stop()
-
-
-@pytest.fixture
-def pools():
-    started = []
-
-    def start(*args, **kwargs):
-        started.append(house.start_auth_pool(*args, **kwargs))
-        return started[-1]
-
-    yield start
-    for pool in started:
-        pool.stop()
 
 
 def come(pool, user, password, database="postgres", **params):
