@@ -89,6 +89,9 @@ size_t wd_share_region_bytes(void);
 void wd_share_publish(struct shm *shm, const struct wd_share *s);
 /* False when there is no watchdog: *out is zero then. */
 bool wd_share_copy(const struct shm *shm, struct wd_share *out);
+/* Does the log tell of the one that leads? Who was elected leads a little before: until then
+ * `state` is about the one before it. */
+bool wd_share_knows_leader(const struct wd_share *s);
 
 /* MAIL_WD_SEEN: what the monitor of this pgpool finds. */
 struct wd_seen {

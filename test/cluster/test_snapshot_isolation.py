@@ -235,8 +235,8 @@ class Load:
         self.it, self.may_break, self.seed = it, may_break, seed
         self.until = time.monotonic() + seconds
         self.seen, self.errors, self.ports, self.written = [], [], set(), [0] * KEYS
-        self.threads = [threading.Thread(target=self.lives, args=(self.writes, k)) for k in range(KEYS)]
-        self.threads += [threading.Thread(target=self.lives, args=(self.reads, k)) for k in range(8)]
+        self.threads = [threading.Thread(target=self.lives, args=(self.writes, k), daemon=True) for k in range(KEYS)]
+        self.threads += [threading.Thread(target=self.lives, args=(self.reads, k), daemon=True) for k in range(8)]
 
     def lives(self, work, k):
         while time.monotonic() < self.until:
@@ -289,10 +289,16 @@ class Load:
     def run(self, meanwhile=None):
         for t in self.threads:
             t.start()
-        if meanwhile is not None:
-            meanwhile(self)
-        for t in self.threads:
-            t.join()
+        try:
+            if meanwhile is not None:
+                meanwhile(self)
+        except BaseException:
+            self.until = time.monotonic()
+            raise
+        finally:
+            for t in self.threads:
+                t.join(90 * waits.SCALE)  # none of its waits is longer
+        assert not [t for t in self.threads if t.is_alive()], self.errors[:5]
         assert not self.errors, self.errors[:5]
         waits.wait_for("nothing is prepared any more", lambda: all(not n.rows("select 1 from pg_prepared_xacts") for n in self.it.nodes), 40)
         assert self.it.equal(tables=("counted",))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: PostgreSQL
 """conftest: where the drivers' tests run: 20 clients on two links that are forced to change, a link each, and both over
 three servers, where reads go to two standbys that apply what is committed before COMMIT returns."""
+import threading
 from dataclasses import dataclass
 
 import pytest
@@ -25,6 +26,13 @@ class Place:
         """Sessions read on connections of their own to standbys, which parse a statement when it is first bound there: what its client
         was told of its columns before is not looked at (doc/internals/known-gaps.md)."""
         return self.trio is not None and "pool_mode" not in self.conf
+
+
+@pytest.fixture(scope="module", autouse=True)
+def left_behind():
+    """The threads that this module has begun, and nobody before it, and that live."""
+    before = set(threading.enumerate())
+    return lambda: [t for t in threading.enumerate() if t not in before]
 
 
 @pytest.fixture(scope="module", params=["transaction", "session", "transaction_three", "session_three"])

@@ -346,6 +346,6 @@ def test_django(pg, url, cursors):
 DjangoNote = None  # Django registers a model once per process
 
 
-def test_threads_end(url):
+def test_threads_end(url, left_behind):
     """No client thread is left behind by the tests above."""
-    waits.wait_for("the threads end", lambda: threading.active_count() < 5)
+    waits.wait_for("the threads end", lambda: not left_behind())

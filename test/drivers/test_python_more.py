@@ -377,5 +377,5 @@ def test_sqlalchemy_connects_again(pg, at):
     engine.dispose()
 
 
-def test_threads_end():
-    waits.wait_for("the threads end", lambda: threading.active_count() < 5)
+def test_threads_end(left_behind):
+    waits.wait_for("the threads end", lambda: not left_behind())

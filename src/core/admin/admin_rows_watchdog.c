@@ -42,7 +42,7 @@ static void put_set(struct admin_rows *out, const uint64_t set[2])
 static void put_member(const struct wd_share *s, int i, struct admin_rows *out)
 {
     const struct wd_member *m = &s->member[i];
-    bool leads = i == s->leader;
+    bool is_told = i == s->leader && wd_share_knows_leader(s);
 
     admin_row_begin(out);
     admin_put_int(out, i);
@@ -58,8 +58,8 @@ static void put_member(const struct wd_share *s, int i, struct admin_rows *out)
     admin_put_time(out, m->heard_us);
     put_set(out, m->lost);
     admin_put_optional_int(out, m->follows != WD_NO_MEMBER, m->follows);
-    admin_put_time(out, leads ? s->state.leader_since_us : 0);
-    admin_put_str(out, leads ? s->state.leader_why : "");
+    admin_put_time(out, is_told ? s->state.leader_since_us : 0);
+    admin_put_str(out, is_told ? s->state.leader_why : "");
     admin_put_static(out, quorum_text(s->quorum));
     admin_put_str(out, i == s->self ? s->address : "");
     admin_put_optional_int(out, i == s->self && s->is_escalated, s->lease_left_ms);

@@ -43,6 +43,11 @@ bool wd_share_copy(const struct shm *shm, struct wd_share *out)
     return out->is_on;
 }
 
+bool wd_share_knows_leader(const struct wd_share *s)
+{
+    return s->leader != WD_NO_MEMBER && s->leader == s->state.leader;
+}
+
 const char *wd_membership_text(int membership)
 {
 #define WD_MEMBERSHIP(sym, number, text)                                                           \

@@ -47,13 +47,13 @@ static void put_time(int64_t at_us, struct buf *out)
 /* What pgpool-II does not tell. */
 static void put_history(const struct wd_share *s, struct buf *out)
 {
-    bool has_leader = s->leader != WD_NO_MEMBER;
+    bool is_told = wd_share_knows_leader(s);
     int i;
 
     buf_printf(out, ",\"LeaderID\":%d,\"Leads\":{", (int)s->leader);
-    put_time(has_leader ? s->state.leader_since_us : 0, out);
+    put_time(is_told ? s->state.leader_since_us : 0, out);
     buf_put_byte(out, ',');
-    wd_json_put_text(out, "Why", has_leader ? s->state.leader_why : "");
+    wd_json_put_text(out, "Why", is_told ? s->state.leader_why : "");
     buf_printf(out, "},\"LeaseLeft\":%lld,", (long long)(s->is_escalated ? s->lease_left_ms : -1));
     wd_json_put_text(out, "AddressWhy", s->why);
     buf_printf(out, ",\"Events\":[");

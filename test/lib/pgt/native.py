@@ -2,8 +2,9 @@
 """Servers of native replication that know nothing of each other, behind one pgpool; and whether they hold the same."""
 import signal
 
+from pgt import waits
 from pgt.postgres import start_postgres
-from pgt.wire import Wire
+from pgt.wire import Wire, WireClosed
 
 TABLES = """\
 create table t (id int primary key, v text, at timestamptz default clock_timestamp(), u uuid default gen_random_uuid());
@@ -16,6 +17,10 @@ create function fails_here() returns int language plpgsql as $$ begin
 create function counts_here() returns setof int language plpgsql as $$ begin
   return next 1; if current_setting('port') = current_setting('my.bad', true) then return next 2; end if; end $$;
 """
+
+
+class Refused(WireClosed):
+    """A client that was not let in, and told why."""
 
 
 class Nodes:
@@ -36,8 +41,12 @@ class Nodes:
                     one(c, sql)
 
     def client(self, **params):
+        """Refused: while a node is lost and not yet known to be, nobody may be let in."""
         c = Wire(self.pool.address)
-        c.login(**params)
+        last = c.login(**params)[-1]
+        if last.type != "Z":
+            c.bye()
+            raise Refused(f"{last.sqlstate} {last.text}")
         return c
 
     def everywhere(self, sql, nodes=None):
@@ -50,8 +59,14 @@ class Nodes:
         return True
 
     def status(self):
-        with self.client() as c:
-            return [[v.decode() for v in r] for r in c.rows("show pool_nodes")]
+        """SHOW POOL_NODES, as soon as somebody is let in."""
+        def attempt():
+            try:
+                with self.client() as c:
+                    return [[v.decode() for v in r] for r in c.rows("show pool_nodes")]
+            except (OSError, WireClosed):
+                return None
+        return waits.wait_for("SHOW POOL_NODES is answered", attempt)
 
     def stop(self):
         for n in self.nodes:

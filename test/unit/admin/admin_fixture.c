@@ -12,6 +12,7 @@
 #include "backend/limits.h"
 #include "backend/quota.h"
 #include "cache/cache_stats.h"
+#include "cluster/wd_share.h"
 #include "config/conf.h"
 #include "config/conf_param.h"
 #include "ipc/dbstats.h"
@@ -67,6 +68,7 @@ void fixture_setup(void)
     plan.bytes[SHM_LINKS] =
         rows_bytes(sizeof(struct link_row), ROWS_LINK_STATEMENT_BYTES, NWORKERS, PER_WORKER);
     plan.bytes[SHM_DBSTATS] = dbstats_region_bytes(NWORKERS);
+    plan.bytes[SHM_WATCHDOG] = wd_share_region_bytes();
     plan.bytes[SHM_ORDERS] = orders_region_bytes();
     plan.bytes[SHM_QUOTAS] = quota_region_bytes(NWORKERS);
     plan.bytes[SHM_LIMITS] = limits_region_bytes(NWORKERS, 100);

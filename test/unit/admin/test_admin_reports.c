@@ -10,6 +10,7 @@
 #include "admin_fixture.h"
 #include "backend/limits.h"
 #include "backend/quota.h"
+#include "cluster/wd_share.h"
 #include "config/conf.h"
 #include "ipc/dbstats.h"
 #include "ipc/orders.h"
@@ -390,6 +391,33 @@ START_TEST(orders_that_hold)
 }
 END_TEST
 
+/* The log of the cluster is behind an election: who leads, and why the one before did. */
+START_TEST(a_leader_of_whom_the_log_does_not_tell_yet)
+{
+    static struct wd_share s;
+    int told;
+
+    s.is_on = true;
+    s.self = 1;
+    s.leader = 1;
+    s.member[1].exists = true;
+    s.member[1].state = WD_MEMBER_LEADER;
+    s.state.leader_since_us = AGO(30);
+    snprintf(s.state.leader_why, sizeof s.state.leader_why, "it was the first to be elected");
+    for (told = 0; told < 2; told++) {
+        s.state.leader = told;
+        ck_assert_int_eq(wd_share_knows_leader(&s), told == 1);
+        wd_share_publish(shm, &s);
+        fixture_run_report(ADMIN_REPORT_WATCHDOG);
+        ck_assert_ptr_nonnull(strstr(fixture_rows_text(), "|LEADER|"));
+        ck_assert_int_eq(strstr(fixture_rows_text(), "|2024-01-31 11:59:30") != NULL, told == 1);
+        ck_assert_int_eq(strstr(fixture_rows_text(), "the first") != NULL, told == 1);
+    }
+    s.leader = s.state.leader = WD_NO_MEMBER;
+    ck_assert(!wd_share_knows_leader(&s));
+}
+END_TEST
+
 START_TEST(torn_rows_do_no_harm)
 {
     struct client_row *c = fixture_put_client(0, 0, CLIENT_STATE_ACTIVE, "alice");
@@ -426,6 +454,7 @@ int main(void)
     tcase_add_test(tc, limits_with_use_and_waiters);
     tcase_add_test(tc, pins_now_and_ever);
     tcase_add_test(tc, orders_that_hold);
+    tcase_add_test(tc, a_leader_of_whom_the_log_does_not_tell_yet);
     tcase_add_test(tc, torn_rows_do_no_harm);
     suite_add_tcase(s, tc);
     return run_suite(s);
