@@ -5,6 +5,8 @@
 #ifndef PGP_NET_DIAL_H
 #define PGP_NET_DIAL_H
 
+#include <stdbool.h>
+
 #include "base/err.h"
 #include "event/loop.h"
 
@@ -18,6 +20,10 @@ typedef void dial_fn(int fd, const struct err *err, void *ctx);
  */
 struct dial *dial_start(
     struct loop *lp, const char *host, int port, int64_t timeout_ms, dial_fn *fn, void *ctx);
+/* Where a connected socket leads, as dial_start wants it: an address in numbers, or the directory
+ * of a Unix socket. A name may lead elsewhere by now, or each time. False: it cannot be told. */
+#define NET_PEER_BYTES 128
+bool net_peer(int fd, char host[NET_PEER_BYTES], int *port);
 /* Gives up without calling back; clears *dp. */
 void dial_cancel(struct dial **dp);
 

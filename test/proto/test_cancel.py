@@ -4,10 +4,10 @@ import threading
 
 import pytest
 
-from pgt import waits
+from pgt import late, proxy, waits
 from pgt.diff import differential
 from pgt.fake import error, ready
-from pgt.wire import (COPY_DONE, FLUSH, SYNC, Wire, bind, cancel, copy_data, execute, message, parse, pg, query)
+from pgt.wire import (COPY_DONE, FLUSH, SYNC, Address, Wire, bind, cancel, copy_data, execute, message, parse, pg, query)
 
 RUNNING = "select count(*) > 0 from pg_stat_activity where {} and state = 'active' and wait_event is not null"
 
@@ -211,6 +211,45 @@ def test_t15_cancel_reaches_the_right_link(fake, start_pool):
         assert [m.sqlstate for m in clients[i].ready() if m.type == "E"] == ["57014"]
     for w in clients:
         w.bye()
+
+
+@pytest.mark.skipif(proxy.has_sanitizers(), reason="they want to be the first library")
+@pytest.mark.parametrize("pool_mode", ["session", "transaction"])
+def test_cancel_goes_where_its_link_leads(fake, start_pool, monkeypatch, pool_mode):
+    """The server's name has several addresses: a cancel request goes to the server that runs the statement."""
+    holds = []
+
+    def script(conn):
+        conn.greet()
+        for kind, body in conn.messages():
+            if body == b"hold\0":
+                holds.append(conn)
+                waits.wait_for("cancel", lambda: conn.server.cancels, 15)
+                conn.send(error("57014", "canceled"), ready())
+            else:
+                conn.send(conn.answer(kind, body))
+
+    servers = [fake(script)]
+    servers.append(fake(script, address=Address("127.0.0.2", servers[0].address.port)))
+    monkeypatch.setenv("PGPOOL_BIN", str(late.names_by_turns()))
+    pool = start_pool(Address(late.NAME, servers[0].address.port), num_init_children=1, pool_mode=pool_mode)
+    with Wire(pool.address) as w:
+        assert w.login("fake", "fake")[-1].type == "Z"
+        w.send(query("hold"))
+        waits.wait_for("it runs", lambda: holds)
+        cancel(pool.address, w.pid, w.key)
+        assert [m.sqlstate for m in w.ready() if m.type == "E"] == ["57014"]
+        assert [bool(s.cancels) for s in servers] == [s is holds[0].server for s in servers]
+
+
+def test_cancel_by_a_unix_socket(pg, start_pool):
+    pool = start_pool(pg.socket, num_init_children=1)
+    with Wire(pool.address) as w:
+        assert w.login()[-1].type == "Z"
+        w.send(query("select pg_sleep(20) /* by a Unix socket */"))
+        waits.wait_for("it runs", lambda: pg.sessions("state = 'active' and query like '%by a Unix socket%'"))
+        cancel(pool.address, w.pid, w.key)
+        assert [m.sqlstate for m in w.ready() if m.type == "E"] == ["57014"]
 
 
 @pytest.mark.parametrize("pool_mode", ["session", "transaction"])

@@ -252,6 +252,38 @@ def test_a_reload_to_a_stricter_mode_lends_nothing_old(ssl_pg, start_pool):
         waits.wait_for("connections have TLS", lambda: w.value(is_tls) == "t")
 
 
+def test_a_stricter_mode_holds_for_what_another_worker_hands_over(ssl_pg, start_pool):
+    """A connection in the clear of a worker that has not read the new settings yet goes to the one where somebody waits, who has."""
+    pool = start_pool(ssl_pg.address, pool_mode="transaction", default_pool_size=1, backend_ssl_mode0="disable")
+    clients = {f"c{i}": Wire(pool.address) for i in range(6)}
+    for name, w in clients.items():
+        w.login("either", "postgres", application_name=name)
+    asks = clients["c0"]
+
+    def column(name: str) -> dict[str, str]:
+        return {r["application_name"]: r[name] for r in report(asks, "pool_clients")}
+
+    at = column("pid")
+    by_worker = sorted(([n for n in at if at[n] == pid] for pid in set(at.values())), key=len)
+    assert len(by_worker) == 2, at
+    first, (_, second) = by_worker[0][0], by_worker[1][:2]
+    asks = clients[by_worker[1][0]]
+    other = int(at[first])
+    clients[first].send(query("select pg_sleep(0.3)"))
+    waits.wait_for("it runs", lambda: column("state")[first] == "active")
+    os.kill(other, signal.SIGSTOP)
+    try:
+        clients[second].send(query("select ssl from pg_stat_ssl where pid = pg_backend_pid()"))
+        waits.wait_for("it waits", lambda: column("state")[second] == "waiting")
+        waits.wait_for("the server has answered", lambda: not ssl_pg.sessions("state = 'active'"))
+        pool.reload(backend_ssl_mode0="require")
+        waits.wait_for("new settings", lambda: asks.value("pgpool show backend_ssl_mode0") == "require")
+    finally:
+        os.kill(other, signal.SIGCONT)
+    assert [m.row() for m in clients[second].ready() if m.type == "D"] == [[b"t"]]
+    assert clients[first].ready()[-1].type == "Z"
+
+
 def test_common_ca(ca, start_pool):
     """ssl_ca_cert holds for servers too when the server has none of its own."""
     good, bad = TlsFakeServer(server_context(ca.issue())), \

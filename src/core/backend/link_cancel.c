@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "config/conf.h"
+#include "net/dial.h"
 #include "wire/startup.h"
 
 #include "link_int.h"
@@ -211,6 +212,7 @@ static void cancel_on_dialed(int fd, const struct err *err, void *ctx)
 static void cancel_dial(struct cancel *c, struct link *link)
 {
     const struct backend *be = c->be;
+    char peer[NET_PEER_BYTES];
     const char *host = "";
     int64_t limit_ms = 0;
     int port = 0;
@@ -223,6 +225,8 @@ static void cancel_dial(struct cancel *c, struct link *link)
     if (be->conf->cancel_wait_timeout_ms > 0) /* 0: for ever */
         timer_start(be->loop, &c->timer, be->conf->cancel_wait_timeout_ms);
     (void)pools_conf_address(be->conf, c->node, &host, &port, &limit_ms);
+    if (net_peer(stream_fd(&link->stream), peer, &port))
+        host = peer; /* its name may lead to another server */
     c->dial = dial_start(be->loop, host, port, limit_ms, cancel_on_dialed, c);
 }
 

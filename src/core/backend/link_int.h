@@ -121,6 +121,8 @@ enum backend_tls_verdict {
     BACKEND_TLS_FAILED   /* *err says why */
 };
 int backend_tls_begin(struct backend *be, int node, struct stream *s, struct err *err);
+/* No connection to the node may be in the clear. */
+bool backend_tls_is_due(const struct conf *conf, int node);
 /* Connections that were opened by the settings `was` have less than `conf` promises. */
 bool backend_tls_is_stricter(const struct conf *conf, const struct conf *was, int node);
 /* *s can be read. */

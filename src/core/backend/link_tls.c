@@ -82,6 +82,11 @@ static int node_mode(const struct conf *conf, int node)
     return !conf->ssl && mode < CONF_SSL_REQUIRE ? CONF_SSL_DISABLE : mode;
 }
 
+bool backend_tls_is_due(const struct conf *conf, int node)
+{
+    return node_mode(conf, node) >= CONF_SSL_REQUIRE;
+}
+
 bool backend_tls_is_stricter(const struct conf *conf, const struct conf *was, int node)
 {
     int mode = node_mode(conf, node);

@@ -166,7 +166,9 @@ static struct link *travel_build(
     link->last_client = m->last_client;
     link->auth = m->auth;
     link->reset = m->reset;
-    link->is_retired = m->place != pool_place(pool);
+    /* Who sent it may not have read the settings yet that are new here; TLS does not travel. */
+    link->is_retired =
+        m->place != pool_place(pool) || backend_tls_is_due(be->conf, pool->cluster_node);
     link_set_key(link, slice_of(p, m->key_len));
     p += m->key_len;
     travel_paramset(be, &link->startup, p, m->startup_len);

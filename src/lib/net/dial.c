@@ -10,6 +10,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -82,6 +83,38 @@ void net_tune_socket(int fd)
 
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+}
+
+static bool unix_peer(const struct sockaddr_un *sun, char host[NET_PEER_BYTES], int *port)
+{
+    char path[NET_PEER_BYTES];
+    char *name;
+
+    snprintf(path, sizeof path, "%s", sun->sun_path); /* ends in a NUL there, see dial_try_unix */
+    name = strrchr(path, '/');
+    if (name == NULL || sscanf(name, "/.s.PGSQL.%d", port) != 1)
+        return false;
+    *name = '\0';
+    snprintf(host, NET_PEER_BYTES, "%s", path);
+    return true;
+}
+
+bool net_peer(int fd, char host[NET_PEER_BYTES], int *port)
+{
+    struct sockaddr_storage peer;
+    char service[16];
+    socklen_t len = sizeof peer;
+
+    memset(&peer, 0, sizeof peer);
+    if (getpeername(fd, (struct sockaddr *)&peer, &len) == -1)
+        return false;
+    if (peer.ss_family == AF_UNIX)
+        return unix_peer((const void *)&peer, host, port);
+    if (getnameinfo((struct sockaddr *)&peer, len, host, NET_PEER_BYTES, service, sizeof service,
+            NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+        return false;
+    *port = atoi(service);
+    return true;
 }
 
 /* The system's choice is what a fresh socket has. */

@@ -198,16 +198,16 @@ Script = Callable[[FakeConn], None]
 
 
 class FakeServer:
-    """Listens on a free port; one thread per connection. `user` is whose connections get the script."""
+    """Listens on a free port, or where it is told; one thread per connection. `user` is whose connections get the script."""
 
-    def __init__(self, script: Script = serve, user: str = "fake"):
+    def __init__(self, script: Script = serve, user: str = "fake", address: Address | None = None):
         self.script = script
         self.user = user
         self.cancels: list[tuple[int, bytes]] = []
         self.conns: list[FakeConn] = []
         self.failures: list[BaseException] = []
-        self.listener = socket.create_server(("127.0.0.1", procs.free_port()), backlog=128)
-        self.address = Address("127.0.0.1", self.listener.getsockname()[1])
+        self.address = address or Address("127.0.0.1", procs.free_port())
+        self.listener = socket.create_server((self.address.host, self.address.port), backlog=128)
         self.threads: list[threading.Thread] = []
         self._spawn(self._accept)
 

@@ -76,6 +76,39 @@ ssize_t recv(int fd, void *to, size_t n, int flags)
 """
 
 
+NAME = "by-turns.invalid"
+BY_TURNS = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <netdb.h>
+#include <string.h>
+
+static int turns;
+
+int getaddrinfo(const char *name, const char *service, const struct addrinfo *hints, struct addrinfo **found)
+{
+    int (*next)(const char *, const char *, const struct addrinfo *, struct addrinfo **) = dlsym(RTLD_NEXT, "getaddrinfo");
+
+    if (name == NULL || strcmp(name, "by-turns.invalid") != 0)
+        return next(name, service, hints, found);
+    if (hints != NULL && (hints->ai_flags & AI_NUMERICHOST) != 0)
+        return EAI_NONAME;
+    return next(__atomic_fetch_add(&turns, 1, __ATOMIC_RELAXED) % 2 == 0 ? "127.0.0.1" : "127.0.0.2", service, hints, found);
+}
+"""
+
+
+def names_by_turns() -> Path:
+    """A program that is pgpool, for which NAME leads to 127.0.0.1 and 127.0.0.2 by turns, as DNS does with several addresses."""
+    home = procs.folder("by-turns")
+    (home / "by_turns.c").write_text(BY_TURNS, encoding="ascii")
+    procs.run([shutil.which("cc") or "gcc", "-shared", "-fPIC", "-o", str(home / "by_turns.so"), str(home / "by_turns.c"), "-ldl"])
+    script = home / "pgpool"
+    script.write_text(f"#!/bin/sh\nLD_PRELOAD={home}/by_turns.so exec {os.environ['PGPOOL_BIN']} \"$@\"\n", encoding="utf-8")
+    script.chmod(0o755)
+    return script
+
+
 def put_in_front(late: int, few: int) -> None:
     """From now on PGPOOL_BIN is a pgpool that is late one time in `late`, and reads a few bytes one time in `few`."""
     program = Path(os.environ["PGPOOL_BIN"])

@@ -207,8 +207,8 @@ def fake():
     """Starts fake servers: fake(script)."""
     servers: list[FakeServer] = []
 
-    def start(script=serve, user="fake"):
-        servers.append(FakeServer(script, user))
+    def start(script=serve, user="fake", address=None):
+        servers.append(FakeServer(script, user, address))
         return servers[-1]
 
     yield start
