@@ -366,11 +366,31 @@ def test_crashed_worker_is_replaced(make):
     h.assert_clean()
 
 
+@pytest.mark.parametrize("signo", [signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM, signal.SIGXFSZ, signal.SIGHUP])
+def test_signals_for_all_end_nothing(make, signo):
+    """As pkill -USR1 pgpool sends them, to rotate the log: to the main process and all others. No client is lost by it."""
+    h = make().start()
+    before = sorted(h.wait_workers(2) + h.wait_title(MONITOR, 1) + h.wait_title(CONTROL, 1))
+    with h.address.connect(30) as sock:
+        for pid in [h.pid, *before]:
+            os.kill(pid, signo)
+        os.kill(h.pid, signal.SIGHUP)
+        h.wait_log("generation [2-9] is in use")
+        sock.sendall(b"\0\0\0\x08\x04\xd2\x16\x2f")  # may this be encrypted?
+        assert sock.recv(1) == b"N"
+    assert sorted(h.workers() + h.of_title(MONITOR) + h.of_title(CONTROL)) == before
+    assert h.stop() == 0
+    assert "exits with status" not in h.log()
+
+
 @pytest.mark.parametrize("what", [MONITOR, CONTROL])
 def test_crashed_helper_is_replaced(make, what):
     h = make().start()
     old = h.wait_title(what, 1)
     os.kill(old[0], signal.SIGKILL)
+    h.wait_log(r"process with pid: %d exits with status 9 by signal 9" % old[0])
+    h.wait_log("HINT:  Another is started")
+    assert "its clients are lost" not in h.log(), "it has none"
     waits.wait_for("a new one", lambda: h.of_title(what) not in ([], old), 10)
     assert answers(h.address)
     assert h.stop() == 0

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -115,7 +116,10 @@ static void tie_to_parent(enum proc_role role, pid_t parent)
 /* Makes this freshly forked process one of its role and runs it. */
 _Noreturn static void child_enter(struct sup *s, const struct sup_child *c, pid_t parent)
 {
-    static const int ignored[] = {SIGPIPE, SIGHUP, SIGINT, SIGTERM};
+    /* Orders reach the main process: who sends one to all of pgpool (pkill -USR1, to rotate the
+     * log) loses no client by it. */
+    static const int ignored[] = {
+        SIGPIPE, SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGXFSZ};
     struct proc_env env = {.role = c->role, .slot = c->slot, .ordinal = c->ordinal};
     int max = s->nchildren + 2 + KEEP_EXTRA_FDS;
     int *keep = mem_alloc((size_t)max * sizeof keep[0]);
@@ -218,23 +222,39 @@ void sup_child_start_due(struct sup *s, int64_t now_us)
     }
 }
 
+/* What the end of a process means for those who use pgpool. */
+static const char *what_follows(const struct sup *s, const struct sup_child *c)
+{
+    if (!may_start(s, c->role))
+        return "It is not started again: pgpool is being stopped.";
+    if (c->role == ROLE_WORKER)
+        return "Another is started, and its clients are lost.";
+    if (c->role == ROLE_CONTROL || c->role == ROLE_WEB)
+        return "Another is started; who was connected to it connects again, and database clients "
+               "notice nothing.";
+    return "Another is started, and no client is lost.";
+}
+
 static void log_end(const struct sup *s, const struct sup_child *c, int status)
 {
     const char *kind = kind_name(c->role);
     bool clean = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    char hint[256];
     char name[32];
 
     if (clean && s->phase != SUP_RUNNING) {
         log_at(
             LVL_DEBUG1, "%s process with pid: %d exits with status %d", kind, (int)c->pid, status);
     } else if (WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV) {
-        log_at_detail(LVL_WARNING, NULL,
-            "Another is started, and its clients are lost. Please report it, with the core file.",
+        snprintf(hint, sizeof hint, "%s Please report it, with the core file.", what_follows(s, c));
+        log_at_detail(LVL_WARNING, NULL, hint,
             "%s process with pid: %d was terminated by segmentation fault", kind, (int)c->pid);
     } else if (WIFSIGNALED(status)) {
-        log_at_detail(LVL_WARNING, sig_name(WTERMSIG(status), name, sizeof name),
-            "Another is started, and its clients are lost. SIGKILL mostly comes from the system, "
-            "when memory runs out.",
+        snprintf(hint, sizeof hint, "%s%s", what_follows(s, c),
+            WTERMSIG(status) == SIGKILL
+                ? " SIGKILL mostly comes from the system, when memory runs out."
+                : "");
+        log_at_detail(LVL_WARNING, sig_name(WTERMSIG(status), name, sizeof name), hint,
             "%s process with pid: %d exits with status %d by signal %d", kind, (int)c->pid, status,
             WTERMSIG(status));
     } else {

@@ -208,6 +208,11 @@ static int prepare(struct sup *s, struct err *err)
         return -1;
     log_set_process(proc_role_app_name(ROLE_SUPERVISOR), "pgpool");
     sig_ignore(SIGPIPE);
+    /* As the server does: a stray timer, a terminal or a limit of file sizes ends no pooler. */
+    sig_ignore(SIGALRM);
+    sig_ignore(SIGTTIN);
+    sig_ignore(SIGTTOU);
+    sig_ignore(SIGXFSZ);
     s->signal_fd = sig_open_fd(signals, (int)(sizeof signals / sizeof signals[0]), err);
     if (s->signal_fd == -1 || fd_null_stdio(0, err) == -1)
         return -1;
