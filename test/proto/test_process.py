@@ -368,7 +368,7 @@ def test_crashed_worker_is_replaced(make):
 
 @pytest.mark.parametrize("signo", [signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM, signal.SIGXFSZ, signal.SIGHUP])
 def test_signals_for_all_end_nothing(make, signo):
-    """As pkill -USR1 pgpool sends them, to rotate the log: to the main process and all others. No client is lost by it."""
+    """As who rotates logs may send them, by name: to the main process and all others. No client is lost by it."""
     h = make().start()
     before = sorted(h.wait_workers(2) + h.wait_title(MONITOR, 1) + h.wait_title(CONTROL, 1))
     with h.address.connect(30) as sock:
