@@ -62,6 +62,26 @@ struct qcache_judgement;
 bool qcache_leaves_no_trace(const struct sql_facts *facts, const struct qcache_judgement *j);
 /* What one writes that is not looked at. */
 #define QCACHE_W_UNREAD (QCACHE_W_TABLES | QCACHE_W_CATALOG | QCACHE_W_DATABASE | QCACHE_W_COMMITS)
+/* With what the catalogue says: does it write more than it names, and less than it might? `j` NULL:
+ * nothing is known. Without QCACHE_W_FUNCTIONS. */
+uint32_t qcache_judged(uint32_t writes, const struct qcache_judgement *j);
+/* Of a session that is tied nobody knows what that leaves in it: settings, temporary tables. */
+bool qcache_may_run_code(
+    const struct sql_facts *facts, uint32_t writes, const struct qcache_judgement *j);
+/* Behind one of these in its transaction the catalogue's answer from outside of it may be wrong: a
+ * name leads to another table, or the table has a trigger or a cascade more. */
+#define QCACHE_W_MOVES (QCACHE_W_NAMES | QCACHE_W_CATALOG)
+/* So it is with statements that write these; *traits, of their transaction, has QCACHE_W_NAMES from
+ * then on. */
+bool qcache_is_behind(uint32_t *traits, uint32_t writes, uint32_t nstatements);
+/* The first of what a transaction writes was judged by `j`, which may be NULL. */
+void qcache_note_judged(
+    struct cache_deps *judged, uint32_t writes, const struct qcache_judgement *j);
+/* Its outcome is known, `at` that time. Somebody may have changed the catalogue since: a statement
+ * that waited for a lock of his has met triggers and cascades of which nobody knew; everything in
+ * the database counts as written then. */
+void qcache_settle_judged(const struct cache_deps *judged, struct cache_gens *gens,
+    cache_cell database, struct cache_written at);
 
 /* --- qcache_oracle.c: the question --- */
 

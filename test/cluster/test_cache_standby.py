@@ -278,3 +278,22 @@ def test_random_writes_with_a_late_standby(pair, start_pool, mode):
                 good(pool)
                 for i in range(1, 9):
                     assert one(w, f"select v from t where id = {i}") == str(turn), (turn, i)
+
+
+@pytest.mark.parametrize("how", ["statement", "wal"])
+def test_a_view_that_was_made_anew(pair, start_pool, how):
+    """What the standby still reads by its name is not kept as what the new one shows."""
+    pair.primary.rows("drop view if exists seen; create view seen as select 'before ' || v as v from t where id = 1")
+    read = "select v from seen"
+    pool = pair.pool(start_pool, pool_mode="transaction", memqcache_invalidation=how)
+    with login(pool) as w, login(pool) as admin:
+        waits.wait_for("it is there", lambda: one(w, read) == "before old", 10)
+        kept(pool, w, read)
+        pair.standby.rows("select pg_wal_replay_pause()")
+        for sql in ("drop view seen", "create view seen as select 'behind ' || v as v from t where id = 1"):
+            assert all(m.type != "E" for m in admin.simple(sql))
+        never_kept(pool, w, read, "before old")
+        pair.standby.rows("select pg_wal_replay_resume()")
+        waits.wait_for("the new one", lambda: one(w, read) == "behind old", 10)
+        kept(pool, w, read)
+        waits.holds_for("and no other", lambda: one(w, read) == "behind old", 0.5)

@@ -137,6 +137,8 @@ def test_partitions_and_cascades(tables, start_pool):
     "drop table nokey", "grant select on t to other_user", "alter table t enable row level security",
     "create policy p on t using (false)", "create or replace view vw as select 2 as a", "refresh materialized view mv",
     "create or replace function f() returns int stable language sql as 'select 2'", "create role r_of_test",
+    "alter view vw set (security_barrier = true)", "alter database postgres set extra_float_digits = 2",
+    "alter text search dictionary english_stem (stopwords)",
     "begin; update t set v = 'x' where id = 1; alter table whole alter a type bigint; commit",
     "create temp table nobodys (a int)", "analyze t", "vacuum t"])
 def test_ddl_empties_the_database(tables, start_pool, sql):
@@ -157,6 +159,7 @@ def test_ddl_empties_the_database(tables, start_pool, sql):
         else:
             waits.wait_for("all was dropped", lambda: settled(pool, tables)[2] > before, 10)
     tables.rows("drop role if exists r_of_test")
+    tables.rows("alter database postgres reset all")
 
 
 def test_within_milliseconds(tables, start_pool):

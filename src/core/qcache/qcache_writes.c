@@ -184,9 +184,9 @@ static uint32_t writes_of_create(const struct sql_stmt *s, struct slice object)
 
 static uint32_t writes_of_ddl(const struct sql_stmt *s, struct slice text)
 {
-    /* DROP SCHEMA drops functions, too, and then they are not found. */
+    /* DROP SCHEMA drops functions, too: calls may mean others of their name then. */
     static const char *const of_names[] = {
-        "table", "index", "view", "sequence", "statistics", "schema", NULL};
+        "table", "index", "view", "sequence", "statistics", NULL};
 
     switch (s->verb) {
     case SQL_VERB_CREATE_AS: /* its query may write, and what EXECUTE runs is not known */
@@ -331,4 +331,55 @@ bool qcache_leaves_no_trace(const struct sql_facts *facts, const struct qcache_j
     return s->kind == SQL_SHOW || s->kind == SQL_COMMIT || s->tx.op == SQL_TX_BEGIN ||
            s->tx.op == SQL_TX_ROLLBACK || s->tx.op == SQL_TX_SAVEPOINT ||
            s->tx.op == SQL_TX_RELEASE || s->tx.op == SQL_TX_ROLLBACK_TO;
+}
+
+uint32_t qcache_judged(uint32_t writes, const struct qcache_judgement *j)
+{
+    const uint32_t by_names = QCACHE_W_TABLES | QCACHE_W_FUNCTIONS;
+    bool is_unknown = (writes & by_names) != 0 && j == NULL;
+
+    if (is_unknown || ((writes & QCACHE_W_TABLES) != 0 && j->writes_more) ||
+        ((writes & QCACHE_W_FUNCTIONS) != 0 && j->runs_code))
+        writes |= QCACHE_W_DATABASE;
+    return writes & ~QCACHE_W_FUNCTIONS;
+}
+
+bool qcache_may_run_code(
+    const struct sql_facts *facts, uint32_t writes, const struct qcache_judgement *j)
+{
+    uint32_t i;
+
+    if ((writes & QCACHE_W_DATABASE) != 0 || (j != NULL && j->runs_code))
+        return true;
+    for (i = 0; j == NULL && i < facts->nstmts; i++)
+        if (facts->stmts[i].nfuncs > 0)
+            return true;
+    return false;
+}
+
+bool qcache_is_behind(uint32_t *traits, uint32_t writes, uint32_t nstatements)
+{
+    bool is_behind = ((*traits | writes) & QCACHE_W_NAMES) != 0 ||
+                     (nstatements > 1 && (writes & QCACHE_W_CATALOG) != 0);
+
+    if ((writes & QCACHE_W_MOVES) != 0)
+        *traits |= QCACHE_W_NAMES;
+    return is_behind && (writes & QCACHE_W_TABLES) != 0;
+}
+
+/* Its own DDL moves what was known, and what may write anything needs nothing known. */
+void qcache_note_judged(
+    struct cache_deps *judged, uint32_t writes, const struct qcache_judgement *j)
+{
+    const uint32_t by_itself = QCACHE_W_CATALOG | QCACHE_W_DATABASE | QCACHE_W_ALL;
+
+    if (j != NULL && judged->ncells == 0 && (writes & by_itself) == 0)
+        *judged = j->known;
+}
+
+void qcache_settle_judged(const struct cache_deps *judged, struct cache_gens *gens,
+    cache_cell database, struct cache_written at)
+{
+    if (judged->ncells > 0 && !cache_deps_hold(judged, gens))
+        cache_gens_bump(gens, &database, 1, at);
 }

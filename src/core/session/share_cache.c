@@ -151,6 +151,7 @@ bool share_cache_lost(struct client *c, const struct link *link)
     sc->has_done_more = false;
     sc->commits_sent = false;
     sc->watch = 0;
+    sc->judged.ncells = 0;
     sc->traits = 0;
     sc->ask_failed = false;
     share_cache_trim(c);

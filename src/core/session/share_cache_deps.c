@@ -97,7 +97,7 @@ bool share_cache_far_note_watch(struct share_cache_worker *w, const struct cache
     if (share_cache_far_watch(w, db) == watch)
         return false;
     *known_at(w, db) = (struct far_known){db, watch};
-    cache_gens_bump(w->gens, &catalog, 1, (struct cache_written){0, 0});
+    cache_gens_bump(w->gens, &catalog, 1, cache_written_now());
     return true;
 }
 

@@ -102,6 +102,7 @@ void share_cache_fill_begin(struct client *c, const struct qcache_judgement *j,
     f->fill = cache_fill_begin(w->store, &spec);
     sc->nstatements = 1;
     sc->filling = FILLING_WAITS;
+    sc->fill_known = j->known;
     sc->place = pool_place(c->pool);
     sc->since_us = loop_now_us(c->ss->loop);
     buf_clear(&sc->seen);
@@ -207,8 +208,9 @@ static bool is_primary(struct client *c, int node)
 }
 
 /* What a standby answers may be older than what was written last. It is not when its last probe,
- * made before this is sent, found it beyond all writes that are known. A standby that was restarted
- * may be behind what it told before: so the link has to be as old as the probe. */
+ * made before this is sent, found it beyond all writes that are known, and beyond all that changed
+ * where names lead: it may still read what another table or view had by a name. A standby that was
+ * restarted may be behind what it told before: so the link has to be as old as the probe. */
 static enum share_cache_source source_of(struct client *c, const struct cache_fill *fill)
 {
     const struct view *v = &c->ss->view;
@@ -226,6 +228,7 @@ static enum share_cache_source source_of(struct client *c, const struct cache_fi
     is.replay_lsn = v->node[node].replayed_lsn;
     is.as_of_us = v->node[node].caught_up_us;
     if (!cache_fill_standby(fill, &is) ||
+        !cache_deps_standby(&c->share->turn->cache->fill_known, c->ss->cache->gens, &is) ||
         (c->ss->cache->far != NULL && !share_cache_far_standby(c, &is)))
         return SOURCE_OLD;
     return SOURCE_STANDBY;
@@ -280,6 +283,8 @@ static enum cache_fill_reason keep(
 
     if (!is_from_source(c, sc))
         return CACHE_FILL_STANDBY;
+    if (!cache_deps_hold(&sc->fill_known, c->ss->cache->gens))
+        return CACHE_FILL_MOVED; /* names may have led elsewhere when it was read */
     if (c->ss->cache->far != NULL)
         return keep_far(c, sc, result);
     if (cache_fill_append(f->fill, result.p, result.n) == -1)

@@ -133,10 +133,11 @@ struct share_cache {
     struct buf seen;       /* what the client was told */
     struct share_far *far; /* looked up in memcached */
     int64_t since_us;
-    uint8_t filling;  /* enum share_cache_filling */
-    uint8_t source;   /* enum share_cache_source */
-    uint64_t place;   /* the database that its key names: pool_place */
-    uint64_t link_id; /* where it was sent */
+    uint8_t filling;              /* enum share_cache_filling */
+    uint8_t source;               /* enum share_cache_source */
+    uint64_t place;               /* the database that its key names: pool_place */
+    uint64_t link_id;             /* where it was sent */
+    struct cache_deps fill_known; /* of the catalogue, when it was judged what is read */
     /* Another client asks for its result. */
     uint64_t awaited;      /* the hash of the key */
     int64_t wait_until_us; /* 0: the statement at hand has not waited; once is enough */
@@ -157,11 +158,12 @@ struct share_cache {
     bool is_held;       /* its cells are */
     bool owes_word;     /* memcached has to be told, when their outcome is known */
     bool commits_sent;  /* what may end it was, in the present exchange */
-    uint64_t watch;     /* what was known of the catalogue when the first of it was judged */
+    uint64_t watch;     /* what was known of the catalogue when the first of it was judged ... */
+    struct cache_deps judged; /* ... here, for qcache_settle_judged */
     uint32_t traits; /* QCACHE_W_TABLES: a table as a whole is among its cells; QCACHE_W_ALL: so is
                         what no cell stands for, roles and databases; QCACHE_W_NAMES: SET LOCAL
-                        search_path or the like was sent; QCACHE_W_COMMITS: so was what may end it,
-                        and it has not */
+                        search_path, DDL or the like was sent; QCACHE_W_COMMITS: so was what may end
+                        it, and it has not */
 };
 
 /* share_cache.c */
@@ -227,8 +229,8 @@ void share_cache_note_unread(struct client *c);
 #define LOOSE_MAX_US INT64_C(600000000)
 void share_cache_let_loose(struct client *c, const struct link *link);
 /* The same for `cells`, which are emptied. */
-void share_cache_add_loose(
-    struct client *c, struct share_cells *cells, bool writes_all, uint64_t link_id, int64_t for_us);
+void share_cache_add_loose(struct client *c, struct share_cells *cells, bool writes_all,
+    const struct cache_deps *judged, uint64_t link_id, int64_t for_us);
 void share_cache_loose_init(struct share_cache_worker *w);
 void share_cache_loose_fini(struct share_cache_worker *w);
 /* What memcached is owed it is told, before the client hears more. */

@@ -21,16 +21,19 @@ struct loose {
     uint64_t link_id; /* 0: its link is gone */
     int64_t until_us;
     bool writes_all;
+    struct cache_deps judged; /* as struct share_cache has it */
 };
 
-void share_cache_add_loose(
-    struct client *c, struct share_cells *cells, bool writes_all, uint64_t link_id, int64_t for_us)
+void share_cache_add_loose(struct client *c, struct share_cells *cells, bool writes_all,
+    const struct cache_deps *judged, uint64_t link_id, int64_t for_us)
 {
     struct share_cache_worker *w = c->ss->cache;
     struct loose *l = mem_alloc_zero(sizeof *l);
 
     l->cells = *cells;
     l->writes_all = writes_all;
+    if (judged != NULL)
+        l->judged = *judged;
     l->db = cache_cell_database(pool_database_there(c->pool));
     l->link_id = link_id;
     l->until_us = loop_now_us(c->ss->loop) + (link_id == 0 ? LOOSE_LOST_US : for_us);
@@ -44,7 +47,7 @@ void share_cache_let_loose(struct client *c, const struct link *link)
 {
     struct share_cache *sc = c->share->turn->cache;
 
-    share_cache_add_loose(c, &sc->cells, (sc->traits & QCACHE_W_ALL) != 0,
+    share_cache_add_loose(c, &sc->cells, (sc->traits & QCACHE_W_ALL) != 0, &sc->judged,
         link == NULL ? c->share->last_link : 0, LOOSE_MAX_US);
     sc->is_held = false;
     sc->traits &= ~QCACHE_W_ALL;
@@ -77,6 +80,7 @@ static void end_loose(struct share_cache_worker *w, struct loose *l)
         mem_free(l);
         return;
     }
+    qcache_settle_judged(&l->judged, w->gens, l->db, at);
     cache_gens_release(w->gens, w->ss->env->slot, l->cells.p, l->cells.n, at);
     if (l->writes_all)
         cache_gens_empty(w->gens, cache_written_now().us);

@@ -58,7 +58,10 @@ static void hold(struct client *c, struct share_cache *sc)
 
 static void let_go(struct client *c, struct share_cache *sc)
 {
+    cache_cell db = cache_cell_database(pool_database_there(c->pool));
+
     if (sc->is_held) {
+        qcache_settle_judged(&sc->judged, sc->gens, db, cache_written_now());
         cache_gens_release(sc->gens, sc->proc, sc->cells.p, sc->cells.n, cache_written_now());
         cache_note_writes(
             c->ss->cache->store, sc->cells.p, sc->cells.n, (sc->traits & QCACHE_W_TABLES) == 0);
@@ -154,21 +157,10 @@ static void add_writes(struct client *c, uint32_t writes, const struct qcache_ju
         share_cells_add(more, cell[i]);
     for (i = 0; nrows == 0 && j != NULL && (writes & QCACHE_W_TABLES) != 0 && i < j->nwrites; i++)
         add_table(more, db, j->writes[i]);
+    qcache_note_judged(&sc->judged, writes, j);
     sc->traits |= nrows == 0 ? QCACHE_W_TABLES : 0;
     sc->traits |= writes & QCACHE_W_ALL;
     sc->has_done_more = true;
-}
-
-/* With what the catalogue says: does it write more than it names, and less than it might? */
-static uint32_t judged(uint32_t writes, const struct qcache_judgement *j)
-{
-    const uint32_t by_names = QCACHE_W_TABLES | QCACHE_W_FUNCTIONS;
-    bool is_unknown = (writes & by_names) != 0 && j == NULL;
-
-    if (is_unknown || ((writes & QCACHE_W_TABLES) != 0 && j->writes_more) ||
-        ((writes & QCACHE_W_FUNCTIONS) != 0 && j->runs_code))
-        writes |= QCACHE_W_DATABASE;
-    return writes & ~QCACHE_W_FUNCTIONS;
 }
 
 static void send_writes(struct client *c, uint32_t writes, const struct qcache_judgement *j,
@@ -204,32 +196,15 @@ static uint32_t only_unwatched(struct client *c, uint32_t writes)
     return writes & (QCACHE_W_CATALOG | QCACHE_W_COMMITS | QCACHE_W_ENDS);
 }
 
-/* Of a session that is tied nobody knows what that leaves in it: settings, temporary tables. */
-static bool may_run_code(
-    const struct sql_facts *facts, uint32_t writes, const struct qcache_judgement *j)
-{
-    uint32_t i;
-
-    if ((writes & QCACHE_W_DATABASE) != 0 || (j != NULL && j->runs_code))
-        return true;
-    for (i = 0; j == NULL && i < facts->nstmts; i++)
-        if (facts->stmts[i].nfuncs > 0)
-            return true;
-    return false;
-}
-
 /* What is written may be other tables than those that the names led to when they were asked
- * about. */
-static bool are_names_doubtful(struct client *c, uint32_t writes)
+ * about, or more: DDL in the transaction gave a name to another one, made a trigger, a cascade. */
+static bool are_names_doubtful(struct client *c, uint32_t writes, uint32_t nstatements)
 {
     const struct share *s = c->share;
+    struct share_cache *sc = (writes & QCACHE_W_MOVES) != 0 ? share_cache_of(c) : s->turn->cache;
 
-    if ((writes & QCACHE_W_NAMES) != 0)
-        share_cache_of(c)->traits |= QCACHE_W_NAMES;
-    if ((writes & QCACHE_W_TABLES) == 0)
-        return false;
-    return (s->turn->cache != NULL && (s->turn->cache->traits & QCACHE_W_NAMES) != 0) ||
-           (s->pins != 0 && s->ran_code != 0);
+    return (sc != NULL && qcache_is_behind(&sc->traits, writes, nstatements)) ||
+           ((writes & QCACHE_W_TABLES) != 0 && s->pins != 0 && s->ran_code != 0);
 }
 
 void share_cache_note_writes(struct client *c, const struct share_cache_said *said)
@@ -251,10 +226,10 @@ void share_cache_note_writes(struct client *c, const struct share_cache_said *sa
         else if ((j = share_cache_judged(c)) == NULL)
             share_cache_ask_after(c);
     }
-    if (may_run_code(facts, writes, j))
+    if (qcache_may_run_code(facts, writes, j))
         c->share->ran_code = 1;
-    writes = judged(writes, j);
-    if (are_names_doubtful(c, writes))
+    writes = qcache_judged(writes, j);
+    if (are_names_doubtful(c, writes, facts->nstmts))
         writes |= QCACHE_W_DATABASE;
     if (!qcache_leaves_no_trace(facts, j))
         share_cache_of(c)->has_done_more = true;
@@ -290,6 +265,7 @@ void share_cache_settle_writes(struct client *c)
     sc->cells.n = 0;
     sc->has_done_more = false;
     sc->watch = 0;
+    sc->judged.ncells = 0;
     sc->traits = 0;
 }
 
@@ -314,6 +290,6 @@ void share_cache_unseen_end(struct client *c)
     struct share_cells *cells = c->rare->unseen;
 
     c->rare->unseen = NULL;
-    share_cache_add_loose(c, cells, false, c->link == NULL ? 0 : c->link->id, LOOSE_MAX_US);
+    share_cache_add_loose(c, cells, false, NULL, c->link == NULL ? 0 : c->link->id, LOOSE_MAX_US);
     mem_free(cells);
 }

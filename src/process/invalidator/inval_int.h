@@ -78,7 +78,7 @@ struct inval_stream {
     int64_t asked_us;
 
     struct inval_map *map;
-    char digest[512];
+    char digest[1024];
     int64_t digest_due_us; /* not before */
     uint64_t digest_lsn;   /* how far the stream was when it was taken */
     int64_t digest_us;     /* and when that was */

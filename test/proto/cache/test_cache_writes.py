@@ -4,6 +4,7 @@ neither by the writer nor by another client."""
 import pytest
 from cache_house import ask, login, start_cached
 
+from pgt.waits import wait_for
 from pgt.wire import SYNC, bind, execute, parse, query
 
 
@@ -137,3 +138,69 @@ def test_commit_that_was_bound_earlier(made, pool):
         w.send(execute("cp"), SYNC)
         assert [m.type for m in w.ready()] == ["C", "Z"]
         assert ask(r, "select a from acc") == made.rows("select a from acc")
+
+
+NAMES = """\
+drop schema if exists hid, seen cascade; create schema hid; create schema seen; set search_path = seen;
+create table acc (a int primary key, b int); insert into acc values (0, 0); create table acu (a int); insert into acu values (1); create table log (n int);
+create function note() returns trigger language plpgsql as $$begin insert into seen.log values (1); return null; end$$;
+create table off (a int); create trigger x after insert on off for each row execute function note(); alter table off disable trigger x;
+create view av as select a, b from acc; create table hid.acc (a int, b int);
+create function num(int) returns int immutable language sql as 'select 1'; create function hid.num(int) returns int immutable language sql as 'select 2';
+"""
+TRIGGER = "create trigger x after insert on acc for each row execute function note()"
+CHANGES = {
+    "a trigger": ["begin", TRIGGER, "insert into acc values (51, 1)", "commit"],
+    "a trigger, at once": [TRIGGER + "; insert into acc values (51, 1)"],
+    "a trigger that was off": ["begin", "alter table off enable trigger x", "insert into off values (2)", "commit"],
+    "another view": ["begin", "create or replace view av as select a, null::int as b from acu", "update av set a = 9", "commit"],
+    "a table that hid another": ["set search_path = hid, seen", "update acc set b = b", "begin", "drop table hid.acc",
+                                 "update acc set b = b + 77", "commit", "reset search_path"],
+    "a schema that hid another": ["set search_path = hid, seen", "update acc set b = b", "begin", "drop schema hid cascade",
+                                  "update acc set b = b + 77", "commit", "reset search_path"],
+}
+SEEN = ["select * from seen.acc", "select * from seen.acu", "select * from seen.log", "select * from seen.off"]
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_ddl_in_front_of_a_write(made, pool, what):
+    """What is written then is not what the catalogue said before of the same statement."""
+    if pool.mode == "statement":
+        pytest.skip("there are no transactions")
+    made.rows(NAMES)
+    w, r = login(pool), login(pool)
+    for sql in ("set search_path = seen", "insert into acc values (50, 1)", "insert into off values (1)", "update av set b = 4"):
+        ask(w, sql)
+    for sql in CHANGES[what]:
+        for read in SEEN:
+            ask(r, read)
+        ask(w, sql)
+    assert [ask(x, read) for read in SEEN for x in (w, r)] == [made.rows(read) for read in SEEN for _ in (w, r)]
+
+
+def test_a_function_that_hid_another(made, pool):
+    made.rows(NAMES)
+    w = login(pool, search_path="hid, seen")
+    read = "select num(a) from seen.acc"
+    assert [ask(w, read) for _ in range(3)] == [[[b"2"]]] * 3
+    ask(login(pool), "drop schema hid cascade")
+    assert ask(w, read) == [[b"1"]]
+
+
+def test_a_trigger_that_is_made_while_a_write_waits(made, pool):
+    """It was known to write one table alone when it was sent, and waited for the lock of who made the trigger."""
+    if pool.mode == "statement":
+        pytest.skip("there are no transactions")
+    made.rows(NAMES)
+    w, maker, r = login(pool), login(pool), login(pool)
+    for x in (w, maker):
+        ask(x, "set search_path = seen")
+    ask(w, "insert into acc values (50, 1)")
+    ask(maker, "begin")
+    ask(maker, TRIGGER)
+    w.send(query("insert into acc values (51, 1)"))
+    wait_for("it waits for the lock", lambda: made.rows("select 1 from pg_stat_activity where wait_event_type = 'Lock' and query like 'insert into acc values (51%'"))
+    assert ask(r, SEEN[2]) == ask(r, SEEN[2]) == []
+    ask(maker, "commit")
+    w.ready()
+    assert ask(r, SEEN[2]) == [[b"1"]]

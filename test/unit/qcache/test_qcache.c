@@ -310,6 +310,56 @@ static struct qcache_judgement *judgement(
     return out;
 }
 
+START_TEST(what_stands_behind_ddl_is_doubtful)
+{
+    uint32_t traits = 0;
+
+    ck_assert(!qcache_is_behind(&traits, QCACHE_W_TABLES, 1));
+    ck_assert(!qcache_is_behind(&traits, QCACHE_W_CATALOG | QCACHE_W_TABLES, 1));
+    ck_assert(qcache_is_behind(&traits, QCACHE_W_TABLES, 1));
+    ck_assert(qcache_is_behind(&traits, QCACHE_W_CATALOG | QCACHE_W_TABLES, 1));
+    ck_assert(!qcache_is_behind(&traits, QCACHE_W_COMMITS, 1));
+    traits = 0;
+    ck_assert(qcache_is_behind(&traits, QCACHE_W_CATALOG | QCACHE_W_TABLES, 2));
+    traits = 0;
+    ck_assert(qcache_is_behind(&traits, QCACHE_W_NAMES | QCACHE_W_TABLES, 1));
+}
+END_TEST
+
+static bool is_moved(struct cache_gens *g, cache_cell moved, uint32_t what)
+{
+    const cache_cell db = 7;
+    struct qcache_judgement j = {.reason = 0};
+    struct cache_deps judged = {0};
+    struct cache_deps before;
+
+    cache_deps_init(&j.known);
+    cache_deps_add(&j.known, g, db);
+    cache_deps_add(&j.known, g, cache_cell_table(db, 0));
+    (void)cache_deps_read(&j.known, g, 0);
+    qcache_note_judged(&judged, what, &j);
+    if (moved != 0)
+        cache_gens_bump(g, &moved, 1, (struct cache_written){0, 0});
+    cache_deps_init(&before);
+    cache_deps_add(&before, g, db);
+    (void)cache_deps_read(&before, g, 0);
+    qcache_settle_judged(&judged, g, db, (struct cache_written){.us = 1});
+    return !cache_deps_hold(&before, g);
+}
+
+START_TEST(who_was_misjudged_wrote_anything)
+{
+    void *mem = mem_alloc_zero(cache_gens_bytes(NCELLS, 1));
+    struct cache_gens *g = cache_gens_init(mem, NCELLS, 1);
+
+    ck_assert(!is_moved(g, 0, QCACHE_W_TABLES));
+    ck_assert(!is_moved(g, cache_cell_table(7, 12), QCACHE_W_TABLES));
+    ck_assert(is_moved(g, cache_cell_table(7, 0), QCACHE_W_TABLES));
+    ck_assert(!is_moved(g, cache_cell_table(7, 0), QCACHE_W_TABLES | QCACHE_W_CATALOG));
+    mem_free(mem);
+}
+END_TEST
+
 START_TEST(the_book_forgets)
 {
     size_t bytes = cache_gens_bytes(NCELLS, 1);
@@ -352,6 +402,8 @@ int main(void)
     tcase_add_test(tc, numbers_are_sorted_and_told_once);
     tcase_add_test(tc, what_is_written_and_not_found_may_be_anything);
     tcase_add_test(tc, what_no_row_should_be_makes_all_unknown);
+    tcase_add_test(tc, what_stands_behind_ddl_is_doubtful);
+    tcase_add_test(tc, who_was_misjudged_wrote_anything);
     tcase_add_test(tc, the_book_forgets);
     suite_add_tcase(s, tc);
     return run_suite(s);
