@@ -249,6 +249,12 @@ bool route_takes_snapshot(const struct sql_facts *facts);
 /* True when what the catalogue says of names may be different behind it: also DO, which may do
  * anything, but not functions and procedures, which are called too often for that. */
 bool route_changes_schema(const struct sql_stmt *s);
+/* What a statement (`text` is it alone) may change for who has parsed others: 0, or bits. Of a
+ * session that `has_temp` tables a DROP is taken to be one of those, which nobody else has named.
+ */
+#define ROUTE_DDL_TYPES 1U /* types of parameters */
+#define ROUTE_DDL_NAMES 2U /* what a name means: what is there anew may hide another */
+unsigned route_ddl_of(const struct sql_stmt *s, struct slice text, bool has_temp);
 /* True when the settings keep reads away from `node` for its lag. */
 bool route_node_lags(const struct conf *conf, const struct view *view, int node);
 

@@ -98,6 +98,40 @@ bool route_changes_schema(const struct sql_stmt *s)
     return s->kind == SQL_DDL || s->kind == SQL_DO || s->verb == SQL_VERB_ALTER_SYSTEM;
 }
 
+static bool has_word(struct slice text, const char *word)
+{
+    size_t n = strlen(word);
+    size_t i;
+
+    for (i = 0; i + n <= text.n; i++)
+        if (strncasecmp(text.p + i, word, n) == 0)
+            return true;
+    return false;
+}
+
+/* A table that is dropped takes types along, and so does a type. What is only added may hide what
+ * statements meant by a name, or fit their parameters better; a server does not look again at a
+ * statement that it has parsed for the sake of that. */
+unsigned route_ddl_of(const struct sql_stmt *s, struct slice text, bool has_temp)
+{
+    if (s->kind == SQL_DO || s->tx.op == SQL_TX_COMMIT_PREPARED)
+        return ROUTE_DDL_TYPES | ROUTE_DDL_NAMES;
+    if ((s->flags & SQL_F_TEMP) != 0)
+        return 0;
+    if ((s->flags & SQL_F_INTO) != 0 || s->verb == SQL_VERB_CREATE_AS)
+        return ROUTE_DDL_NAMES;
+    if (s->kind != SQL_DDL)
+        return 0;
+    if (s->verb == SQL_VERB_DROP)
+        return has_temp ? 0 : ROUTE_DDL_TYPES;
+    if (s->verb == SQL_VERB_CREATE)
+        return ROUTE_DDL_TYPES | ROUTE_DDL_NAMES;
+    if (s->verb != SQL_VERB_ALTER)
+        return 0;
+    return has_word(text, "rename") || has_word(text, "schema") ? ROUTE_DDL_TYPES | ROUTE_DDL_NAMES
+                                                                : ROUTE_DDL_TYPES;
+}
+
 bool route_asks_of_tx(struct slice text, const struct sql_stmt *s)
 {
     uint32_t i;

@@ -18,6 +18,7 @@
 struct client_ddl {
     unsigned ntold; /* of what[]: in an exchange before this one */
     unsigned n;
+    unsigned types;
     bool is_full;
     int32_t place;
     struct link_retire what[DDL_MAX];
@@ -91,6 +92,13 @@ bool client_ddl_note(
     return true;
 }
 
+void client_ddl_note_types(struct client_ddl **dp, unsigned types)
+{
+    if (*dp == NULL)
+        *dp = mem_alloc_zero(sizeof **dp);
+    (*dp)->types |= types;
+}
+
 void client_ddl_on_error(struct client_ddl *d)
 {
     if (d != NULL)
@@ -99,22 +107,25 @@ void client_ddl_on_error(struct client_ddl *d)
 
 /* A transaction that may be rolled back has taken nothing away yet, and afterwards it is not known
  * whether it was: what opens servers for a role is forgotten when that is sure. */
-void client_ddl_on_quiet(struct client_ddl **dp, bool is_in_tx,
+unsigned client_ddl_on_quiet(struct client_ddl **dp, bool is_in_tx,
     void (*tell)(void *ctx, const struct link_retire *what), void *ctx)
 {
     struct client_ddl *d = *dp;
+    unsigned types;
     unsigned i;
 
     if (d == NULL)
-        return;
+        return 0;
     for (i = is_in_tx ? d->ntold : 0; i < d->n; i++) {
         if (is_in_tx)
             d->what[i].is_gone = 0;
         tell(ctx, &d->what[i]);
     }
     d->ntold = d->n;
-    if (is_in_tx && d->n > 0)
-        return;
+    if (is_in_tx && (d->n > 0 || d->types != 0))
+        return 0;
+    types = d->types;
     *dp = NULL;
     mem_free(d);
+    return types;
 }

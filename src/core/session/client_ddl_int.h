@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL
  * client_ddl_int.h: what a client changes of roles and of the settings of databases (ALTER, RENAME
- * and DROP ROLE, ALTER DATABASE ... SET), until all workers are told. Runs in: workers.
+ * and DROP ROLE, ALTER DATABASE ... SET), until all workers are told; and, when it is relayed, what
+ * it changes of types and names (route_ddl_of). Runs in: workers.
  *
  * They are told when it is done, so that no new session gets a link that was opened before; and
  * once more at the end of its transaction, for what was opened meanwhile saw the old state. */
@@ -19,11 +20,13 @@ struct client_ddl; /* NULL: nothing */
  * the session's user. True when it is noted. */
 bool client_ddl_note(
     struct client_ddl **dp, const struct sql_stmt *st, int32_t place, struct slice self);
-/* The exchange met an error: nothing of it holds. Harmless with NULL. */
+/* The same of bits of route_ddl_of. */
+void client_ddl_note_types(struct client_ddl **dp, unsigned types);
+/* The exchange met an error: nothing of it holds, but for types. Harmless with NULL. */
 void client_ddl_on_error(struct client_ddl *d);
 /* The exchange is over: `tell` is called for each change that others have to know. Nothing is left
- * but within a transaction (`is_in_tx`), for its end. */
-void client_ddl_on_quiet(struct client_ddl **dp, bool is_in_tx,
+ * but within a transaction (`is_in_tx`), for its end. Returns the bits that others have to know. */
+unsigned client_ddl_on_quiet(struct client_ddl **dp, bool is_in_tx,
     void (*tell)(void *ctx, const struct link_retire *what), void *ctx);
 
 #endif

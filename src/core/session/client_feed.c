@@ -59,10 +59,9 @@ static enum feed_step feed_query(struct client *c, struct slice msg, bool is_who
     link_expect(c->target, OP_QUERY);
     kind = count_kind_of(sql);
     count_statement(c->ss, c->target->pool->cluster_node, kind);
-    if (feed_note_text(c, sql, is_whole ? kind : COUNT_OTHER))
-        client_note_sent(c, sql);
-    else
-        client_note_statement(c, sql);
+    if (!feed_note_text(c, sql, is_whole ? kind : COUNT_OTHER))
+        client_orders_on_relayed(c, sql);
+    client_note_sent(c, sql);
     if (client_log_statements(c))
         client_log_statement(c, "", sql);
     return FEED_PASS;
@@ -91,10 +90,10 @@ static enum feed_step feed_extended(struct client *c, char type, struct slice ms
     }
     if (type == FE_EXECUTE)
         client_stats_on_query(c);
-    if (type == FE_EXECUTE)
-        client_note_statement(c, slice_of(NULL, 0));
     else if (type == FE_PARSE && is_whole)
-        client_note_statement(c, sql);
+        client_orders_on_relayed(c, sql);
+    if (type == FE_EXECUTE || (type == FE_PARSE && is_whole))
+        client_note_sent(c, sql);
     if (client_log_statements(c))
         client_said(c, type, body);
     return FEED_PASS;

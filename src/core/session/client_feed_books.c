@@ -66,7 +66,7 @@ HOT static void feed_note_bind(struct client *c, struct slice msg)
     st = name.n == 0 ? NULL : client_named_find(c->named, name);
     c->bound_count = st == NULL ? c->parsed_count : st->kind;
     if (st != NULL && st->may_concern_others)
-        client_orders_on_statement(c, slice_of_str(st->sql));
+        client_orders_on_relayed(c, slice_of_str(st->sql));
     if (c->ss->stmts == NULL)
         return;
     if (st == NULL && name.n > 0)
@@ -151,7 +151,7 @@ HOT static bool feed_note_own_text(struct client *c, struct feed_books *books, s
         return false;
     kind = count_kind_of(sql);
     if (!feed_note_text(c, sql, kind))
-        client_orders_on_statement(c, sql);
+        client_orders_on_relayed(c, sql);
     books->sql = sql;
     books->is_said = true;
     if (msg.p[0] == FE_QUERY) {

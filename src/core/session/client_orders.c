@@ -400,17 +400,19 @@ static struct slice skip_space(struct slice sql)
     return sql;
 }
 
-/* True when some statement of the text may begin with DROP or ALTER: every text passes here, so
- * that only those which do are parsed. */
-static bool has_drop(struct slice sql)
+/* True when some statement of the text may begin with a letter and word of `words`: every text
+ * passes here, so that only those which do are parsed. */
+static bool has_ddl(struct slice sql, const char *const words[])
 {
     const char *semicolon;
+    int i;
 
     for (;;) {
         sql = skip_space(sql);
-        if (sql.n > 5 && (((sql.p[0] | 0x20) == 'd' && strncasecmp(sql.p, "drop", 4) == 0) ||
-                             ((sql.p[0] | 0x20) == 'a' && strncasecmp(sql.p, "alter", 5) == 0)))
-            return true;
+        for (i = 0; sql.n > 5 && words[i] != NULL; i++)
+            if ((sql.p[0] | 0x20) == words[i][0] &&
+                strncasecmp(sql.p, words[i], strlen(words[i])) == 0)
+                return true;
         semicolon = sql.n == 0 ? NULL : memchr(sql.p, ';', sql.n);
         if (semicolon == NULL)
             return false;
@@ -430,7 +432,16 @@ static void note_ddl(struct client *c, const struct sql_stmt *st)
     c->drops_database = true;
 }
 
-static void tell_of_drops(struct client *c, struct slice sql)
+/* Who shares statements is not given one that was parsed before (share_types.c). */
+static void note_types(struct client *c, unsigned types)
+{
+    if (types == 0)
+        return;
+    client_ddl_note_types(&client_rare(c)->ddl, types);
+    c->drops_database = true;
+}
+
+static void tell_of_ddl_in(struct client *c, struct slice sql, bool is_relayed)
 {
     struct order_mail m = {.kind = ORDER_CLOSE_FREE, .client_id = c->row == NULL ? 0 : c->row->id};
     struct sql_facts facts;
@@ -441,8 +452,12 @@ static void tell_of_drops(struct client *c, struct slice sql)
     /* An arena of its own: others may hold facts of theirs. */
     arena = arena_new("drop database", 1 << 20);
     (void)sql_parse(arena, sql, &facts);
+    if (is_relayed && facts.status != SQL_OK) /* perhaps not all of it is here */
+        note_types(c, ROUTE_DDL_TYPES | ROUTE_DDL_NAMES);
     for (k = 0; k < facts.nstmts; k++) {
         note_ddl(c, &facts.stmts[k]);
+        if (is_relayed)
+            note_types(c, route_ddl_of(&facts.stmts[k], sql, false));
         if (facts.stmts[k].verb != SQL_VERB_DROP_DATABASE ||
             facts.stmts[k].name.n >= sizeof m.database)
             continue;
@@ -459,8 +474,18 @@ static void tell_of_drops(struct client *c, struct slice sql)
 
 HOT void client_orders_on_statement(struct client *c, struct slice sql)
 {
-    if (has_drop(sql))
-        tell_of_drops(c, sql);
+    static const char *const words[] = {"drop", "alter", NULL};
+
+    if (has_ddl(sql, words))
+        tell_of_ddl_in(c, sql, false);
+}
+
+HOT void client_orders_on_relayed(struct client *c, struct slice sql)
+{
+    static const char *const words[] = {"drop", "alter", "create", "do", "commit prepared", NULL};
+
+    if (has_ddl(sql, words))
+        tell_of_ddl_in(c, sql, true);
 }
 
 /* This worker at once: its next client may be here before its mail. What was parsed and never run
@@ -496,7 +521,8 @@ void client_orders_on_quiet(struct client *c, bool is_in_tx)
     int i;
 
     if (client_ddl(c) != NULL) {
-        client_ddl_on_quiet(&c->rare->ddl, is_in_tx, tell_of_ddl, c);
+        session_ddl_done(
+            c->ss->shared, client_ddl_on_quiet(&c->rare->ddl, is_in_tx, tell_of_ddl, c));
         client_rare_trim(c);
     }
     c->drops_database = client_ddl(c) != NULL;

@@ -408,10 +408,10 @@ void sessions_fill_node_source(struct sessions *ss, struct admin_sources *src);
 /* session_shm.c */
 /* How often DDL may have given types or columns another meaning, as far as pgpool has seen it. */
 uint64_t session_type_changes(const struct session_shared *s);
-void session_types_changed(struct session_shared *s);
 /* How often DDL may have made a table, a function or the like that hides another one. */
 uint64_t session_name_changes(const struct session_shared *s);
-void session_names_changed(struct session_shared *s);
+/* DDL (route_ddl_of) is over that may have done so. */
+void session_ddl_done(struct session_shared *s, unsigned ddl);
 /* A server says so, which counts once in `pause_us`. */
 void session_types_stale(struct session_shared *s, int64_t now_us, int64_t pause_us);
 /* True once an hour, among all workers, for each user: something is to be said about it. */

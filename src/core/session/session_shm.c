@@ -66,19 +66,17 @@ uint64_t session_type_changes(const struct session_shared *s)
     return atomic_load_explicit(&s->ntype_changes, memory_order_acquire);
 }
 
-void session_types_changed(struct session_shared *s)
-{
-    atomic_fetch_add(&s->ntype_changes, 1);
-}
-
 uint64_t session_name_changes(const struct session_shared *s)
 {
     return atomic_load_explicit(&s->nname_changes, memory_order_acquire);
 }
 
-void session_names_changed(struct session_shared *s)
+void session_ddl_done(struct session_shared *s, unsigned ddl)
 {
-    atomic_fetch_add(&s->nname_changes, 1);
+    if ((ddl & ROUTE_DDL_TYPES) != 0)
+        atomic_fetch_add(&s->ntype_changes, 1);
+    if ((ddl & ROUTE_DDL_NAMES) != 0)
+        atomic_fetch_add(&s->nname_changes, 1);
 }
 
 void session_types_stale(struct session_shared *s, int64_t now_us, int64_t pause_us)
@@ -87,7 +85,7 @@ void session_types_stale(struct session_shared *s, int64_t now_us, int64_t pause
 
     if ((last == 0 || now_us - last >= pause_us) &&
         atomic_compare_exchange_strong(&s->stale_us, &last, now_us))
-        session_types_changed(s);
+        atomic_fetch_add(&s->ntype_changes, 1);
 }
 
 bool session_tells_again(struct session_shared *s, struct slice user, int64_t now_us)

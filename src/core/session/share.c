@@ -48,7 +48,7 @@ HOT static void turn_free(struct sessions *ss, struct share *s)
     if (t->cache != NULL)
         share_cache_free(t->client);
     s->turn = NULL;
-    share_types_tell(ss->shared, t->ddl); /* how it ended nobody has heard */
+    session_ddl_done(ss->shared, t->ddl); /* how it ended nobody has heard */
     if (t->mark.client != NULL || t->mark.link != NULL)
         share_vars_clear(&t->mark);
     if (t->tx.client != NULL || t->tx.link != NULL)

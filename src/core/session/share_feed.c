@@ -236,7 +236,7 @@ static enum feed_step unread_query(
         kind == COUNT_SELECT)
         c->link->must_clean = true;
     else
-        share_note_unread(c);
+        share_types_note_unread(c);
     if (c->ss->cache != NULL)
         share_cache_unread_sent(c);
     c->kind->routed(c, ROUTED_UNREAD);

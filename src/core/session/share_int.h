@@ -677,10 +677,8 @@ struct share_name *share_names_executes(const struct client *c, const struct sql
 uint64_t share_types_path(const struct client *c, struct slice body);
 /* Notes a text that is sent: DDL counts when its transaction is over. */
 void share_types_note(struct client *c, struct slice sql, const struct sql_facts *facts);
-/* Tells the others what DDL that is over may have changed. */
-#define DDL_TYPES 1U
-#define DDL_NAMES 2U
-void share_types_tell(struct session_shared *shared, unsigned ddl);
+/* The same of one that is too long to be read; and its link is not lent to others. */
+void share_types_note_unread(struct client *c);
 /* Tells the others, when the transaction is over. */
 void share_types_settle(struct client *c, char tx_status);
 /* True when the error is about types of a statement that was parsed before, and `may_replan`: the

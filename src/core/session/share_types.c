@@ -73,58 +73,21 @@ HOT uint64_t share_types_path(const struct client *c, struct slice body)
     return n == 0 || !depends_on_types(body) ? path : hash_bytes(&n, sizeof n, path);
 }
 
-/* A table that is dropped takes types along, and so does a type; what is temporary, nobody else
- * has ever named. What is only added may hide what statements meant by a name. */
-static bool changes_types(const struct client *c, const struct sql_stmt *s)
-{
-    static const uint32_t temp = 1U << PIN_REASON_TEMP_TABLE;
-
-    if (s->kind == SQL_DO || s->tx.op == SQL_TX_COMMIT_PREPARED)
-        return true;
-    if (s->kind != SQL_DDL || (s->flags & SQL_F_TEMP) != 0)
-        return false;
-    if (s->verb == SQL_VERB_DROP)
-        return (c->share->pins & temp) == 0;
-    return s->verb == SQL_VERB_CREATE || s->verb == SQL_VERB_ALTER;
-}
-
-/* A table, function or the like that is there anew may hide one that stands behind it in the
- * search_path, or has less fitting parameters. A server does not look again at a statement that it
- * has parsed, for the sake of what is added: who parses its text anew has to get another one. */
-static bool may_hide(const struct sql_stmt *s, struct slice text)
-{
-    if (s->kind == SQL_DO || s->tx.op == SQL_TX_COMMIT_PREPARED)
-        return true;
-    if ((s->flags & SQL_F_TEMP) != 0)
-        return false;
-    if ((s->flags & SQL_F_INTO) != 0 || s->verb == SQL_VERB_CREATE_AS)
-        return true;
-    return s->kind == SQL_DDL &&
-           (s->verb == SQL_VERB_CREATE ||
-               (s->verb == SQL_VERB_ALTER &&
-                   (share_contains(text, "rename") || share_contains(text, "schema"))));
-}
-
 void share_types_note(struct client *c, struct slice sql, const struct sql_facts *facts)
 {
+    bool has_temp = (c->share->pins & 1U << PIN_REASON_TEMP_TABLE) != 0;
     uint32_t i;
 
-    for (i = 0; i < facts->nstmts; i++) {
-        const struct sql_stmt *s = &facts->stmts[i];
-
-        if (changes_types(c, s))
-            c->share->turn->ddl |= DDL_TYPES;
-        if (may_hide(s, share_stmt_text(s, sql)))
-            c->share->turn->ddl |= DDL_NAMES;
-    }
+    for (i = 0; i < facts->nstmts; i++)
+        c->share->turn->ddl |=
+            route_ddl_of(&facts->stmts[i], share_stmt_text(&facts->stmts[i], sql), has_temp);
 }
 
-void share_types_tell(struct session_shared *shared, unsigned ddl)
+/* Long scripts are DDL more often than not. */
+void share_types_note_unread(struct client *c)
 {
-    if ((ddl & DDL_TYPES) != 0)
-        session_types_changed(shared);
-    if ((ddl & DDL_NAMES) != 0)
-        session_names_changed(shared);
+    share_note_unread(c);
+    c->share->turn->ddl |= ROUTE_DDL_TYPES | ROUTE_DDL_NAMES;
 }
 
 void share_types_settle(struct client *c, char tx_status)
@@ -133,7 +96,7 @@ void share_types_settle(struct client *c, char tx_status)
 
     if (t->ddl == 0 || tx_status != 'I')
         return;
-    share_types_tell(c->ss->shared, t->ddl);
+    session_ddl_done(c->ss->shared, t->ddl);
     t->ddl = 0;
 }
 

@@ -13,10 +13,14 @@ INT4, INT8, TEXT = 23, 20, 25
 
 
 @pytest.fixture
-def pool(pg, start_pool):
-    pg.rows("drop table if exists typed; drop type if exists mood cascade; drop type if exists pair cascade; "
-            "create type mood as enum ('glad', 'sad'); create type pair as (x int, y text); "
+def typed(pg):
+    pg.rows("drop table if exists typed; drop type if exists mood cascade; drop type if exists pair cascade; drop domain if exists word; "
+            "create type mood as enum ('glad', 'sad'); create type pair as (x int, y text); create domain word as varchar(9); "
             "create table typed(a int, b int, m mood); insert into typed values (1, 7, 'sad')")
+
+
+@pytest.fixture
+def pool(pg, typed, start_pool):
     return start_pool(pg.address, num_init_children=1, pool_mode="transaction", default_pool_size=1)
 
 
@@ -53,29 +57,84 @@ def test_a_column_gets_another_type(pg, pool):
         assert use(c, b"7", name=name) == [[b"1"]]
 
 
-@pytest.mark.parametrize("how", ["simple", "extended", "in a transaction", "by another worker", "in a string"])
-def test_ddl_is_seen(pg, start_pool, pool, how):
-    if how == "by another worker":
-        pool = start_pool(pg.address, num_init_children=2, worker_fill=1, pool_mode="transaction", max_backend_connections=0)
-    old, new, ddl = login(pool), login(pool), login(pool)
-    alter = "alter table typed alter column b type bigint"
-    assert types_of(prepare(old, BY_B)) == types_of(prepare(new, BY_B)) == [INT4]
+ALTER = "alter table typed alter column b type bigint"
+AGAIN = "drop table typed; create table typed(a int, b bigint, m mood)"
+LONG = f"-- {'x' * 90000}\n"  # more than is read
+WAYS = {
+    "simple": [ALTER], "in a transaction": ["begin", ALTER, "commit"], "in a string": [f"select 1; {ALTER}; select 2"],
+    "behind a comment": [f"/* a */ -- b\n {ALTER}"], "made anew": [AGAIN], "made anew in a transaction": ["begin", *AGAIN.split(";"), "commit"],
+    "in a DO": [f"do $$ begin execute '{ALTER}'; end $$"], "in a DO of a transaction": ["begin", f"do $$ begin execute '{ALTER}'; end $$", "end"],
+    "in a long string": [f"alter table typed add z int; {LONG} {ALTER}"], "in a long transaction": ["begin", f"drop type pair; {LONG} {ALTER}", "commit"],
+    "behind a savepoint": ["begin", "savepoint a", ALTER, "release a", "select 1", "commit"],
+}
+
+
+@pytest.mark.parametrize("how", [*WAYS, "extended", "by another worker"])
+@pytest.mark.parametrize("who", ["transaction", "session"])
+def test_ddl_is_seen(pg, typed, start_pool, tmp_path, how, who):
+    """Also of a session that is not followed: its database has another name in pools.conf."""
+    names = tmp_path / "pools.conf"
+    names.write_text(f"[database typed]\ndbname = postgres\npool_mode = {who}\n", encoding="ascii")
+    more = {"num_init_children": 2, "max_backend_connections": 0} if how == "by another worker" else {"num_init_children": 1}
+    pool = start_pool(pg.address, worker_fill=1, pool_mode="transaction", pools_file=names, **more)
+    old, new, third, ddl = login(pool), login(pool), login(pool), login(pool, database="typed")
+    for c in (old, new, third):  # each on a link of its own, for some DDL ties its client to one
+        assert not states(c.simple("begin"))
+        assert types_of(prepare(c, BY_B)) == [INT4]
+    for c in (old, new, third):
+        assert not states(c.simple("commit"))
     if how == "extended":
-        ddl.send(parse(alter) + bind() + execute() + SYNC)
+        ddl.send(parse(ALTER, "d") + bind(name="d") + execute() + SYNC)
         assert not states(ddl.ready())
-    elif how == "in a transaction":
-        assert not states(ddl.simple("begin")) and not states(ddl.simple(alter)) and not states(ddl.simple("commit"))
-    elif how == "in a string":
-        assert not states(ddl.simple(f"select 1; {alter}; select 2"))
-    else:
-        assert not states(ddl.simple(alter))
+    for sql in WAYS.get(how, [ALTER] if how == "by another worker" else []):
+        assert not states(ddl.simple(sql)), sql
     for c in (old, new, ddl, login(pool)):
         assert types_of(prepare(c, BY_B, "t")) == [INT8]
+
+
+@pytest.mark.parametrize("call", ["select widen()", "call widening()"])
+@pytest.mark.parametrize("kind", ["text", "bigint"])
+def test_what_code_alters_is_seen_when_it_is_refused(pg, pool, call, kind):
+    """DDL within functions is not seen: whoever then uses the text is answered rightly, or has it refused, once."""
+    body = f"$$ begin execute 'alter table typed alter column b type {kind}'; end $$"
+    pg.rows(f"create or replace function widen() returns void language plpgsql as {body}; "
+            f"create or replace procedure widening() language plpgsql as {body}")
+    old, new = login(pool), login(pool)
+    assert types_of(prepare(old, BY_B)) == [INT4]
+    assert not states(old.simple(call))
+    prepare(new, BY_B)
+    assert use(new, b"7") == [[b"1"]]
+    if kind == "text":  # an int4 is compared with an int8 as ever
+        assert types_of(prepare(new, BY_B, "t")) == types_of(prepare(old, BY_B, "t")) == [TEXT]
+        assert use(old, b"7", name="t") == use(new, b"7", name="t") == [[b"1"]]
+    else:
+        assert use(old, b"7") == [[b"1"]]
+
+
+def test_scripts_of_extensions_are_seen(pg, pool):
+    """An extension's types are others behind DROP and CREATE."""
+    sql = "select a from texts where b = $1"
+    c, new = login(pool), login(pool)
+    if states(c.simple("create extension citext")):
+        pytest.skip("there is no extension citext")
+    try:
+        assert not states(c.simple("create table texts(a int, b citext); insert into texts values (1, 'B')"))
+        before = types_of(prepare(c, sql))
+        assert use(c, b"b") == [[b"1"]]
+        assert not states(c.simple("drop extension citext cascade"))
+        assert not states(c.simple("create extension citext"))
+        assert not states(c.simple("alter table texts add b citext default 'B'"))
+        for w, name in ((new, "s"), (c, "t")):
+            assert types_of(prepare(w, sql, name)) != before
+            assert use(w, b"b", name=name) == [[b"1"]]
+    finally:
+        pg.rows("drop table if exists texts; drop extension if exists citext cascade")
 
 
 @pytest.mark.parametrize("sql, again", [
     ("select a from typed where m = $1", "create type mood as enum ('sad'); alter table typed add m mood default 'sad'"),
     ("select $1::mood", "create type mood as enum ('sad')"),
+    ("select $1::word", "create domain word as varchar(9)"),
     ("select ($1::pair).x", "create type pair as (x int, y text)")])
 @pytest.mark.parametrize("is_seen", [True, False], ids=["seen", "unseen"])
 def test_a_type_is_dropped_and_made_again(pg, pool, sql, again, is_seen):
@@ -84,7 +143,7 @@ def test_a_type_is_dropped_and_made_again(pg, pool, sql, again, is_seen):
     old, new = login(pool), login(pool)
     before = types_of(prepare(old, sql))
     assert len(use(old, value)) == 1
-    change = f"drop type {again.split()[2]} cascade; {again}"
+    change = f"drop {' '.join(again.split()[1:3])} cascade; {again}"
     if is_seen:
         assert not states(old.simple(change))
     else:

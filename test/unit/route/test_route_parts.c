@@ -30,6 +30,48 @@ static bool is_temp(const struct route_trace *trace, const char *name)
     return route_trace_is_temp(trace, slice_of_str(""), slice_of_str(name));
 }
 
+/* What may be another thing behind a statement for who has parsed before. */
+START_TEST(types_and_names)
+{
+    static const struct {
+        const char *sql;
+        unsigned changes;
+        unsigned with_temp; /* of a session that has temporary tables */
+    } rows[] = {
+        {"select 1", 0, 0},
+        {"create temp table t(a int)", 0, 0},
+        {"drop table t", ROUTE_DDL_TYPES, 0},
+        {"drop extension e cascade", ROUTE_DDL_TYPES, 0},
+        {"alter table t alter a type text", ROUTE_DDL_TYPES, ROUTE_DDL_TYPES},
+        {"alter type m add value 'x'", ROUTE_DDL_TYPES, ROUTE_DDL_TYPES},
+        {"alter table t rename to u", 3, 3},
+        {"alter table t set schema s", 3, 3},
+        {"create extension e", 3, 3},
+        {"create domain d as int", 3, 3},
+        {"create table t as select 1", ROUTE_DDL_NAMES, ROUTE_DDL_NAMES},
+        {"select 1 into t", ROUTE_DDL_NAMES, ROUTE_DDL_NAMES},
+        {"do 'x'", 3, 3},
+        {"commit prepared 'x'", 3, 3},
+        {"call p()", 0, 0},
+        {"grant select on t to u", 0, 0},
+    };
+    struct arena *arena = arena_new("test", 1 << 20);
+    struct sql_facts facts;
+    struct slice sql;
+    size_t i;
+
+    for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        sql = slice_of_str(rows[i].sql);
+        arena_reset(arena);
+        ck_assert_int_eq(sql_parse(arena, sql, &facts), 0);
+        ck_assert_msg(route_ddl_of(&facts.stmts[0], sql, false) == rows[i].changes &&
+                          route_ddl_of(&facts.stmts[0], sql, true) == rows[i].with_temp,
+            "%s", rows[i].sql);
+    }
+    arena_free(&arena);
+}
+END_TEST
+
 /* Rule 6, dml_adaptive: tables written in the transaction, and what depends on them. */
 START_TEST(written_tables)
 {
@@ -680,6 +722,7 @@ int main(void)
     Suite *suite = suite_create("route_parts");
     TCase *tc = tcase_create("parts");
 
+    tcase_add_test(tc, types_and_names);
     tcase_add_test(tc, written_tables);
     tcase_add_test(tc, many_written_tables);
     tcase_add_test(tc, unnamed_writes);
