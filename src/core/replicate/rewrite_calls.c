@@ -185,6 +185,8 @@ void repl_default_sequences(
 void repl_calls(struct repl_work *w, const struct sql_span *values, uint32_t n)
 {
     repl_sequences(w, w->text, w->stmt);
+    if ((w->stmt->flags & SQL_F_TABLESAMPLE) != 0)
+        repl_differs(w, slice_of_str("TABLESAMPLE"));
     for (uint32_t i = 0; i < w->stmt->nfuncs; i++) {
         const struct sql_func *f = &w->stmt->funcs[i];
         const char *type;
