@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from pgt import late, native, noise, postgres, proxy, waits, wire
+from pgt import late, native, noise, postgres, procs, proxy, waits, wire
 from pgt.diff import Oracle
 from pgt.fake import FakeServer, serve
 
@@ -88,6 +88,14 @@ def pytest_runtest_makereport(item, call):
                     report.sections.append((f"end of {one.kind}'s log", one.log()[-4000:]))
                     if call.excinfo.errisinstance(wire.WireTimeout) and isinstance(one, proxy.Pgpool):
                         report.sections.append(("what it does", what_it_does(one)))
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_teardown(item, nextitem):
+    """Servers of a file are not started again behind it."""
+    yield
+    if nextitem is None or nextitem.path != item.path:
+        procs.drop_stopped()
 
 
 @pytest.fixture(scope="session")

@@ -56,6 +56,22 @@ def folder(name: str, user: str | None = None) -> Path:
     return path
 
 
+def drop_stopped() -> None:
+    """Removes the data of servers that were stopped: a run of hundreds of clusters would need tens of gigabytes. Their logs stay."""
+    if "PGT_KEEP" in os.environ:
+        return
+    used = set()
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                used.add(os.readlink(f"/proc/{name}/cwd"))
+            except OSError:
+                continue  # it has ended
+    for data in scratch().glob("*/data"):
+        if not any(cwd == str(data) or cwd.startswith(f"{data}/") for cwd in used):
+            shutil.rmtree(data, ignore_errors=True)
+
+
 def _is_free(port: int) -> bool:
     with socket.socket() as sock:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as servers do
