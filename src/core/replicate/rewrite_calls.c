@@ -7,6 +7,8 @@
 
 #include "rewrite_int.h"
 
+#include <string.h>
+
 static const struct {
     const char *name;
     const char *type; /* of the result; NULL: it cannot stand as a constant */
@@ -182,11 +184,39 @@ void repl_default_sequences(
     buf_free(&expr);
 }
 
+static bool writes_rows(const struct sql_stmt *s)
+{
+    enum sql_kind kind = s->kind == SQL_EXPLAIN || s->kind == SQL_PREPARE ? s->inner : s->kind;
+
+    return kind != SQL_SELECT || (s->flags & (SQL_F_DML_IN_CTE | SQL_F_INTO)) != 0;
+}
+
+/* Rows that are left to chance, or passed over as others hold them in this moment: another node has
+ * another moment. */
+static void picked_rows(struct repl_work *w)
+{
+    static const char tries[] = "pg_try_advisory";
+
+    if ((w->stmt->flags & SQL_F_TABLESAMPLE) != 0)
+        repl_differs(w, slice_of_str("TABLESAMPLE"));
+    if (!writes_rows(w->stmt))
+        return;
+    for (uint32_t i = w->from; (w->stmt->flags & SQL_F_LOCKING) != 0 && i < w->to; i++) {
+        if (repl_is(w, i, "skip") && repl_is(w, i + 1, "locked"))
+            repl_differs(w, slice_of_str("SKIP LOCKED"));
+    }
+    for (uint32_t i = 0; i < w->stmt->nfuncs; i++) {
+        struct slice name = w->stmt->funcs[i].name;
+
+        if (name.n >= sizeof tries - 1 && memcmp(name.p, tries, sizeof tries - 1) == 0)
+            repl_differs(w, name);
+    }
+}
+
 void repl_calls(struct repl_work *w, const struct sql_span *values, uint32_t n)
 {
     repl_sequences(w, w->text, w->stmt);
-    if ((w->stmt->flags & SQL_F_TABLESAMPLE) != 0)
-        repl_differs(w, slice_of_str("TABLESAMPLE"));
+    picked_rows(w);
     for (uint32_t i = 0; i < w->stmt->nfuncs; i++) {
         const struct sql_func *f = &w->stmt->funcs[i];
         const char *type;

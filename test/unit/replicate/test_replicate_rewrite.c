@@ -134,6 +134,16 @@ static const struct {
 } doubtful[] = {
     {"UPDATE plain SET a = random()", "random"},
     {"DELETE FROM plain WHERE a = pg_backend_pid()", "pg_backend_pid"},
+    {"DELETE FROM plain WHERE a IN (SELECT id FROM t TABLESAMPLE bernoulli (50))", "TABLESAMPLE"},
+    {"UPDATE plain SET a = 1 WHERE b = (SELECT b FROM plain LIMIT 1 FOR UPDATE SKIP LOCKED)",
+        "SKIP LOCKED"},
+    {"WITH d AS (DELETE FROM plain WHERE b IN (SELECT b FROM plain FOR UPDATE skip locked) "
+     "RETURNING b) SELECT * FROM d",
+        "SKIP LOCKED"},
+    {"DELETE FROM plain WHERE pg_try_advisory_xact_lock(b)", "pg_try_advisory_xact_lock"},
+    {"SELECT b FROM plain LIMIT 1 FOR UPDATE SKIP LOCKED", ""},
+    {"SELECT pg_try_advisory_lock(1)", ""},
+    {"UPDATE plain SET a = 1 WHERE b = (SELECT b FROM plain LIMIT 1 FOR UPDATE)", ""},
     {"INSERT INTO t (id, at, day) SELECT 1, NULL, NULL FROM plain", "gen_random_uuid()"},
     {"UPDATE t SET u = DEFAULT", "gen_random_uuid()"},
     {"INSERT INTO plain (a) VALUES ((SELECT random() FROM t LIMIT 1))", "random"},
