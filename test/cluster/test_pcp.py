@@ -703,7 +703,7 @@ def test_tls(start_pool, pg, authority):
     assert pool.pcp.ok("node_count") == "1\n", "others go on in clear"
     other = certs.Authority("other CA")
     assert "certificate verify failed" in pool.pcp.refused("node_count", "--tls-ca", str(other.cert))
-    assert "could not prepare TLS" in pool.pcp.refused("node_count", "--tls-ca", "/nonexistent")
+    assert "could not read certificates" in pool.pcp.refused("node_count", "--tls-ca", "/nonexistent")
     done = pool.pcp.run("node_count", "--tls", host=str(pool.home))
     assert done.returncode == 1 and "TLS is for TCP" in done.stderr
     with Raw(pool.pcp) as raw:
@@ -722,8 +722,34 @@ def test_tls_follows_a_reload(start_pool, pg, authority):
 
 
 def test_no_tls_where_there_is_none(pool):
-    assert "ERROR: " in pool.pcp.refused("node_count", "--tls")
+    assert re.search(r"ERROR: .*\nHINT: .*ssl = on", pool.pcp.refused("node_count", "--tls"))
     assert pool.pcp.ok("node_count") == "1\n"
+
+
+def test_files_of_authorities_that_are_none(start_pool, pg, authority, tmp_path):
+    pool = secured(start_pool, pg, authority.issue())
+    (tmp_path / "empty").touch()
+    for name, why in (("missing", "No such file"), ("empty", "")):
+        assert f'could not read certificates from "{tmp_path / name}": {why}' in pool.pcp.refused("node_count", "--tls-ca", str(tmp_path / name))
+
+
+def may_unshare() -> bool:
+    return subprocess.run(["unshare", "--mount", "mount", "-t", "tmpfs", "none", "/run"], capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.skipif(not may_unshare(), reason="no other /run may be had here")
+def test_without_a_host(pool):
+    """As the packages have it the socket is in /run/pgpool, where nobody else can make one; in /tmp anybody can. Seen in a /run of our own."""
+    pool.pcp.passfile.write_text("*:*:op:secret\n", encoding="ascii")
+
+    def ask(where: str) -> subprocess.CompletedProcess:
+        script = f"mount -t tmpfs none /run && ln -s {where} /run/pgpool && exec {PCP} node_count -p {pool.pcp.port} -U op -w"
+        return subprocess.run(["unshare", "--mount", "sh", "-c", script], capture_output=True, text=True, check=False,
+                              env={**os.environ, "PCPPASSFILE": str(pool.pcp.passfile)}, timeout=30 * waits.SCALE)
+    done = ask(str(pool.home))
+    assert (done.returncode, done.stdout) == (0, "1\n"), done.stderr
+    done = ask("/nowhere")
+    assert done.returncode != 0 and f"/tmp/.s.PGSQL.{pool.pcp.port}" in done.stderr and "pcp_socket_dir" in done.stderr
 
 
 def test_tls_names_the_wrong_host(start_pool, pg, authority):

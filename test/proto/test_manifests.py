@@ -73,6 +73,17 @@ def test_rights(objects, container):
     assert set(mounts.values()) == {v["name"] for v in spec["volumes"]}
 
 
+def test_nothing_of_the_packages_is_in_tmp():
+    """The unit has a /tmp of its own, where nobody finds sockets; in the common one anybody could have made them."""
+    sample = (TOP / "pgpool.conf.sample").read_text(encoding="utf-8")
+    in_tmp = set(re.findall(r"^#(\w+) = '/tmp'", sample, re.M))
+    assert {"pcp_socket_dir", "wd_ipc_socket_dir"} <= in_tmp
+    head = (TOP / "packaging/pgpool.conf.head").read_text(encoding="utf-8")
+    assert in_tmp <= set(re.findall(r"^(\w+) = '/(?:run|var/lib)/pgpool'", head, re.M))
+    assert in_tmp <= set(re.findall(r'^ +text (\w+) "\$(?:run|work)"', ENTRYPOINT, re.M))
+    assert "PrivateTmp=yes" in (TOP / "packaging/pgpool.service").read_text(encoding="utf-8")
+
+
 def test_the_manual_has_every_name():
     """What the entrypoint reads stands in the manual, and nothing else does."""
     text = (TOP / "doc/user/packages.md").read_text(encoding="utf-8")

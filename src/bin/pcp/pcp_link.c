@@ -79,6 +79,9 @@ static bool connect_unix(struct tool_link *l, const struct tool_options *o)
         return true;
     fprintf(stderr, "ERROR: connection to socket \"%s\" failed with error \"%s\"\n", un.sun_path,
         strerror(errno));
+    fprintf(stderr,
+        "HINT:  Is pgpool running? pcp_socket_dir and pcp_port in pgpool.conf say where "
+        "its socket is: -h FOLDER -p PORT.\n");
     return false;
 }
 

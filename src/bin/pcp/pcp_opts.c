@@ -13,7 +13,8 @@
 
 #include "pcp_tool.h"
 
-#define DEFAULT_HOST      "/tmp"
+#define PACKAGE_SOCKETS   "/run/pgpool" /* pcp_socket_dir of the packages */
+#define DEFAULT_SOCKETS   "/tmp"
 #define DEFAULT_PORT      9898
 #define DEFAULT_TIMEOUT_S 60
 #define LEAVE_TIMEOUT_S   660 /* longer than the server waits for clients to leave */
@@ -94,7 +95,8 @@ static void usage(const struct tool *t)
     fprintf(to, "pcp_%s - %s\nUsage:\npcp_%s [OPTION...] %s%s%s\nOptions:\n", t->name, t->summary,
         t->name, has_arg ? "[" : "", has_arg ? id_name(t) : "", has_arg ? "]" : "");
     fputs("  -U, --username=NAME    user of pcp.conf (default: your own name)\n"
-          "  -h, --host=HOSTNAME    host of pgpool, or folder of its socket (default: /tmp)\n"
+          "  -h, --host=HOSTNAME    host of pgpool, or folder of its socket (default: /run/pgpool\n"
+          "                         where its socket is there, else /tmp)\n"
           "  -p, --port=PORT        PCP port (default: 9898)\n"
           "  -w, --no-password      never ask for the password\n"
           "  -W, --password         ask for the password even if a password file has it\n",
@@ -372,13 +374,23 @@ static int default_timeout_s(const struct tool *t, const struct tool_options *o)
                                                                     : DEFAULT_TIMEOUT_S;
 }
 
+/* Where packages have pgpool's socket, if it is there: in /tmp anybody could have made one in its
+ * place, and would get what the password is proved with. */
+static const char *default_host(int port)
+{
+    char path[sizeof PACKAGE_SOCKETS "/.s.PGSQL.65535"];
+
+    snprintf(path, sizeof path, PACKAGE_SOCKETS "/.s.PGSQL.%d", port);
+    return access(path, F_OK) == 0 ? PACKAGE_SOCKETS : DEFAULT_SOCKETS;
+}
+
 /* What was not given, as it is without. */
 static void fill_in(const struct tool *t, struct tool_options *o)
 {
     const struct passwd *pw;
 
     if (o->host[0] == '\0')
-        o->host = DEFAULT_HOST;
+        o->host = default_host(o->port);
     if (o->scope == '\0')
         o->scope = 'l';
     if (o->timeout_s == 0)
@@ -391,7 +403,7 @@ int tool_opts_parse(
     const struct tool *t, int argc, char **argv, struct tool_options *o, int *status)
 {
     *o = (struct tool_options){
-        .host = DEFAULT_HOST,
+        .host = "",
         .port = DEFAULT_PORT,
         .mode = 's',
         .id = -1,

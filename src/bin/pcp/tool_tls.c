@@ -25,6 +25,25 @@ static bool failed(const char *what)
     if (code != 0)
         ERR_error_string_n(code, reason, sizeof reason);
     fprintf(stderr, "ERROR: %s: %s\n", what, reason);
+    if (ERR_GET_REASON(code) == SSL_R_WRONG_VERSION_NUMBER)
+        fprintf(
+            stderr, "HINT:  The server does not speak TLS there: ssl = on in its pgpool.conf.\n");
+    return false;
+}
+
+static bool load_authorities(SSL_CTX *ctx, const char *file)
+{
+    unsigned long code;
+
+    ERR_clear_error();
+    errno = 0;
+    if (SSL_CTX_load_verify_file(ctx, file) == 1)
+        return true;
+    code = ERR_peek_last_error();
+    fprintf(stderr, "ERROR: could not read certificates from \"%s\": %s\n", file,
+        errno != 0                                           ? strerror(errno)
+        : code == 0 || ERR_reason_error_string(code) == NULL ? "there is none in it"
+                                                             : ERR_reason_error_string(code));
     return false;
 }
 
@@ -62,22 +81,24 @@ static bool set_host(SSL *ssl, const char *host, bool verify)
     return X509_VERIFY_PARAM_set1_host(param, host, 0) == 1;
 }
 
+/* NULL: that is said. */
 static SSL *make(struct tool_link *l, const char *host, const char *ca_file)
 {
     SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
     SSL *ssl = NULL;
 
-    if (ctx == NULL)
+    if (ctx != NULL && ca_file != NULL && !load_authorities(ctx, ca_file)) {
+        SSL_CTX_free(ctx);
         return NULL;
-    (void)SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION);
-    if (ca_file == NULL || SSL_CTX_load_verify_file(ctx, ca_file) == 1)
+    }
+    if (ctx != NULL && SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION) == 1)
         ssl = SSL_new(ctx);
     SSL_CTX_free(ctx); /* the connection keeps it */
-    if (ssl != NULL && (SSL_set_fd(ssl, l->fd) != 1 || !set_host(ssl, host, ca_file != NULL))) {
-        SSL_free(ssl);
-        ssl = NULL;
-    }
-    return ssl;
+    if (ssl != NULL && SSL_set_fd(ssl, l->fd) == 1 && set_host(ssl, host, ca_file != NULL))
+        return ssl;
+    (void)failed("could not prepare TLS");
+    SSL_free(ssl);
+    return NULL;
 }
 
 bool tool_tls_start(struct tool_link *l, const char *host, const char *ca_file)
@@ -86,7 +107,7 @@ bool tool_tls_start(struct tool_link *l, const char *host, const char *ca_file)
     int rc;
 
     if (ssl == NULL)
-        return failed("could not prepare TLS");
+        return false;
     l->tls = ssl;
     while ((rc = judge(l, ssl, SSL_connect(ssl))) == 0) {
         if (!tool_link_wait(l, l->wants)) {
