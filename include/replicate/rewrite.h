@@ -106,6 +106,9 @@ enum repl_verdict repl_rewrite_plan(struct arena *a, struct slice text, const st
 /* Appends the question, behind `first` values that `sql` asks for already: a column of text for
  * each, in rows of a thousand. */
 void repl_rewrite_asks(const struct repl_plan *plan, uint32_t first, struct buf *sql);
+/* True when all values are the time of the transaction: in it the main node gives them to the
+ * statement as the client wrote it, too. */
+bool repl_asks_of_transaction(const struct repl_plan *plan);
 /* Appends the statement's text with the answers in it (`values` is not read with as_params). */
 void repl_rewrite_text(const struct repl_plan *plan, struct slice text, const struct sql_stmt *stmt,
     const struct slice *values, struct buf *sql);

@@ -24,5 +24,8 @@ void errmsg_to_err(const struct errmsg *m, struct err *err);
 
 /* The message `whole` (with its header) with one more field: DETAIL. */
 void errmsg_put_detail(struct buf *out, struct slice whole, const char *detail);
+/* The message `whole` of a text in front of which `chars` characters had been put: its position
+ * (field P) is so much lower; left out where it lies in these. */
+void errmsg_put_moved(struct buf *out, struct slice whole, uint32_t chars);
 
 #endif

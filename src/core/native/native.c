@@ -164,10 +164,13 @@ void native_free(struct client *c)
 
     if (n == NULL)
         return;
+    if (client_link(c) != NULL)
+        client_link(c)->ready_as = 0;
     native_leave_behind(n);
     if (n->gate.ops != NULL)
         n->gate.ops->quit(n);
     leave_work(n);
+    native_begin_over(n);
     timer_stop(n->ss->loop, &n->timer);
     task_cancel(&n->again);
     client_serve_no_more(c);
@@ -177,6 +180,7 @@ void native_free(struct client *c)
     paramset_free(&n->params);
     arena_free(&n->arena);
     buf_free(&n->in);
+    buf_free(&n->begin);
     buf_free(&n->kept.out);
     buf_free(&n->kept.ops);
     buf_free(&n->copy_sql);
@@ -193,6 +197,8 @@ char native_tx(const struct native *n)
 
     if (n->failed >= 0)
         return 'E';
+    if (native_lacks_begin(n, n->main))
+        return 'T';
     return n->wrapped || link == NULL ? 'I' : link->tx_status;
 }
 
@@ -318,6 +324,7 @@ void native_finish(struct native *n)
     native_gate_leave(n);
     n->commit.owed = 0;
     if (tx == 'I' && !n->wrapped) {
+        native_begin_over(n);
         n->commit.wrote = false;
         native_settle_schema(n);
     }
@@ -626,6 +633,66 @@ static void drop_exchange(struct native *n)
         buf_free(&n->in);
 }
 
+static void begin_text(struct native *n)
+{
+    client_stats_on_query(n->c);
+    client_note_statement(n->c, n->text);
+    if (client_log_statements(n->c))
+        client_log_statement(n->c, "", n->text);
+    native_parse(n, n->text, &n->facts);
+    native_next(n);
+}
+
+static void begin_query(struct native *n)
+{
+    struct client *c = n->c;
+
+    buf_clear(&n->copy_sql);
+    n->text = slice_of(n->in.data + PROTO_HEADER_BYTES, n->scanned - PROTO_HEADER_BYTES);
+    if (n->text.n > 0 && n->text.p[n->text.n - 1] == '\0')
+        n->text.n--;
+    n->text.p = arena_strndup(n->arena, n->text.p, n->text.n); /* n->in may grow meanwhile */
+    if (client_local_is_likely(n->text)) {
+        enum local_verdict v = client_local_query(c, n->text);
+
+        if (v == LOCAL_DONE) {
+            native_local_done(n);
+            return;
+        }
+        if (v == LOCAL_PARK) {
+            native_park(n);
+            return;
+        }
+    }
+    begin_text(n);
+}
+
+static void start(struct native *n)
+{
+    char type = n->in.data[0];
+
+    n->at = 0;
+    n->values = NULL;
+    n->ex.is_batch = type != FE_QUERY && type != FE_FUNCTION_CALL;
+    n->ex.is_call = type == FE_FUNCTION_CALL;
+    n->ex.ends_in_sync = true;
+    n->facts = (struct sql_facts){0};
+    n->text = slice_of("", 0);
+    if (type == FE_QUERY) {
+        n->skips = false;
+        begin_query(n);
+        return;
+    }
+    if (type == FE_EXECUTE && native_batch_copies(n)) {
+        n->ex.is_batch = false;
+        begin_text(n);
+        return;
+    }
+    client_stats_on_query(n->c);
+    client_note_statement(n->c, slice_of(NULL, 0));
+    native_next(n);
+}
+
 static void go_on(struct client *c)
 {
     struct native *n = client_native(c);
@@ -639,7 +706,7 @@ static void go_on(struct client *c)
             client_say_goodbye(c);
             return;
         }
-        native_start(n);
+        start(n);
         n = client_native(c);
     }
 }

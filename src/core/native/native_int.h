@@ -40,6 +40,10 @@ struct route_question;
 
 enum native_leg_phase { LEG_NONE, LEG_OPENING, LEG_READY };
 
+/* What stands in front of what a leg was asked: the client's BEGIN, in one message with it; a
+ * question of ours, in a message of its own. */
+enum native_glue { GLUE_NONE, GLUE_BEGIN, GLUE_BEGUN, GLUE_VALUES, GLUE_REFUSED };
+
 /* A node's connection. */
 struct native_leg {
     struct native *n;
@@ -64,6 +68,7 @@ struct native_leg {
     uint32_t nchanges;      /* done to prepared statements: ParseComplete, CloseComplete */
     struct buf said;        /* SQLSTATE and text of its error */
     struct buf error;       /* the whole message */
+    enum native_glue glue;
 };
 
 /* What the round under way is about: what happens when all that were asked have answered. */
@@ -71,6 +76,7 @@ enum native_step {
     STEP_IDLE,
     STEP_HELD,           /* nothing begins: the second stage of an online recovery */
     STEP_OPEN,           /* connections are being opened */
+    STEP_BEGIN,          /* the client's BEGIN goes to all that have not begun */
     STEP_LOOK,           /* the catalogue is asked whether it writes */
     STEP_COLUMNS,        /* the catalogue is asked about a table */
     STEP_VALUES,         /* the main node says what time it is */
@@ -224,6 +230,8 @@ struct native {
     uint32_t gone;    /* legs that went away in this exchange, as bits: they lack what it does */
     int speaker;      /* the leg whose answer the client gets */
     int failed;       /* the leg on which the client's transaction failed; -1: none */
+    struct buf begin; /* the client's, answered here, with its semicolon: native_begin.c */
+    uint32_t unbegun; /* legs that are not known to have begun it, as bits */
     int unnamed;      /* where the unnamed statement is: a leg, or NATIVE_ALL */
     int portal;       /* and what was bound last */
     struct arena *arena; /* of the exchange */
@@ -291,6 +299,8 @@ void native_send(struct native *n, struct native_leg *leg, const char *prefix);
 void native_ask(struct native *n, struct native_leg *leg, struct slice sql);
 /* A round in which that ends the transaction wherever one is open, ours or the client's. */
 void native_end_all(struct native *n, enum native_step step, const char *sql);
+/* A round in which all begin the client's transaction that have not. */
+void native_begin_all(struct native *n);
 /* Nobody else is to be asked in this round: goes on when all have answered. */
 void native_wait(struct native *n);
 bool native_is_up(const struct native_leg *leg);
@@ -308,6 +318,24 @@ bool native_lacks(const struct native *n, unsigned i, bool is_known);
 void native_set_lost(struct err *err);
 /* The monitor is told to take a node out of service. */
 void native_detach(struct native *n, struct native_leg *leg, const char *why);
+
+/* native_begin.c */
+/* The statement at hand is the client's BEGIN, which no server is told yet, or the end of such a
+ * transaction: true, and the answer is in n->held. Until its end the client is in a transaction. */
+bool native_begin_answers(struct native *n);
+/* A leg that is not known to have begun it; what comes next cannot bring the BEGIN with it: it goes
+ * to all by itself first. */
+bool native_lacks_begin(const struct native *n, unsigned i);
+bool native_begin_must_go(const struct native *n);
+/* The leg has no part in the statement at hand: that ends what it has not begun. */
+bool native_begin_skips(const struct native *n, unsigned i);
+/* Appends a Query for a leg; true: it brings the BEGIN with it. */
+bool native_begin_put(const struct native *n, unsigned i, struct slice sql, struct buf *out);
+/* An error of one that did so: as if the client's text had stood there alone. */
+void native_begin_put_error(const struct native *n, struct buf *error);
+/* A leg has answered. The transaction is over. */
+void native_begin_note(struct native *n, unsigned i);
+void native_begin_over(struct native *n);
 
 /* native_plan.c */
 /* What the text is; nstmts is 0 where it cannot be told, also by the session's settings. */
@@ -369,9 +397,10 @@ bool native_tables_are_same(struct native *n);
 /* native_run.c */
 /* The exchange fails with what is in n->held: what it did is undone. */
 void native_fail(struct native *n);
-/* Begins the exchange in n->in, and goes on with it. */
-void native_start(struct native *n);
+/* Goes on with the exchange in n->in. */
 void native_next(struct native *n);
+/* What stood in front of the statement that runs on the main node: the others get it with that. */
+void native_values_came(struct native *n);
 /* All that were asked have answered. */
 void native_answered(struct native *n);
 

@@ -290,6 +290,7 @@ void native_round(struct native *n, enum native_step step, bool ours, int speake
 void native_send(struct native *n, struct native_leg *leg, const char *prefix)
 {
     struct buf out = {0};
+    bool begins = native_lacks_begin(n, (unsigned)(leg - n->leg));
 
     if (prefix[0] != '\0') {
         link_expect(leg->link, OP_QUERY | OP_SWALLOW);
@@ -297,7 +298,12 @@ void native_send(struct native *n, struct native_leg *leg, const char *prefix)
     }
     for (uint32_t i = 0; i < n->ops.len; i++)
         link_expect(leg->link, (unsigned char)n->ops.data[i]);
-    buf_put(&out, n->out.data, n->out.len);
+    if (begins) /* it is a Query, see native_begin_must_go */
+        begins = native_begin_put(n, (unsigned)(leg - n->leg),
+            slice_of(n->out.data + PROTO_HEADER_BYTES, n->out.len - PROTO_HEADER_BYTES - 1), &out);
+    else
+        buf_put(&out, n->out.data, n->out.len);
+    leg->glue = begins ? GLUE_BEGIN : GLUE_NONE;
     leg->is_asked = true;
     leg->did = true;
     (void)link_send(leg->link, out.data, out.len);
@@ -311,6 +317,7 @@ void native_ask(struct native *n, struct native_leg *leg, struct slice sql)
     (void)n;
     link_expect(leg->link, OP_QUERY);
     wire_put_query(&out, sql);
+    leg->glue = GLUE_NONE;
     leg->is_asked = true;
     leg->did = true;
     (void)link_send(leg->link, out.data, out.len);
@@ -338,11 +345,22 @@ void native_end_all(struct native *n, enum native_step step, const char *sql)
     native_wait(n);
 }
 
+void native_begin_all(struct native *n)
+{
+    native_round(n, STEP_BEGIN, true, -1);
+    for (unsigned i = 0; i < n->nlegs; i++) {
+        if (native_is_up(&n->leg[i]) && native_lacks_begin(n, i))
+            native_ask(n, &n->leg[i], buf_slice(&n->begin));
+    }
+    native_wait(n);
+}
+
 static void leg_answered(struct native_leg *leg)
 {
     if (!leg->is_asked)
         return;
     leg->is_asked = false;
+    native_begin_note(leg->n, (unsigned)(leg - leg->n->leg));
     native_wait(leg->n);
 }
 
@@ -381,11 +399,15 @@ static void on_error_answer(struct native_leg *leg, struct slice whole, struct s
     if (leg->kind == 'E')
         return; /* what follows it in a pipeline says less */
     leg->kind = 'E';
+    if (leg->glue == GLUE_VALUES)
+        leg->glue = GLUE_REFUSED;
     buf_clear(&leg->error);
     m.whole = whole;
     if (n->ex.ours || n->ex.is_batch || n->ex.is_call ||
         !client_failed_put(&leg->error, &m, n->text))
         buf_put(&leg->error, whole.p, whole.n);
+    if ((leg->glue == GLUE_BEGIN || leg->glue == GLUE_BEGUN) && is_sound)
+        native_begin_put_error(n, &leg->error);
     if (is_sound)
         buf_printf(&leg->said, "%.*s: %.*s", (int)m.sqlstate.n, m.sqlstate.p, (int)m.message.n,
             m.message.p);
@@ -404,11 +426,46 @@ static void tell_commit(struct native_leg *leg)
     buf_free(&out);
 }
 
+/* An answer to what stands in front of what was asked; false: it is none. */
+static bool on_front(struct native_leg *leg, char type, struct slice body)
+{
+    if (leg->glue == GLUE_BEGIN && type == BE_COMMAND_COMPLETE) {
+        leg->glue = GLUE_BEGUN;
+        return true;
+    }
+    if (leg->glue != GLUE_VALUES || type == BE_ERROR || type == BE_PARAMETER_STATUS ||
+        type == BE_NOTIFICATION)
+        return false;
+    if (type == BE_DATA_ROW) {
+        buf_put_u32(&leg->n->rows, (uint32_t)body.n);
+        buf_put(&leg->n->rows, body.p, body.n);
+    } else if (type == BE_READY) {
+        leg->glue = GLUE_NONE;
+        native_values_came(leg->n);
+    }
+    return true;
+}
+
+static void on_tag(struct native_leg *leg, struct slice body)
+{
+    uint64_t ntuples;
+
+    if (leg->kind != 'E')
+        leg->kind = 'C';
+    if (!leg->n->ex.ours && leg->n->speaker == (int)(leg - leg->n->leg))
+        leg->n->ex.tag_at = leg->n->held.len;
+    if (body.n > 0 && agree_tag_tuples(slice_of(body.p, body.n - 1), &ntuples)) {
+        leg->has_tuples = true;
+        leg->ntuples += ntuples;
+    }
+}
+
 static void on_whole(struct native_leg *leg, char type, struct slice whole)
 {
     struct slice body = message_body(whole);
-    uint64_t ntuples;
 
+    if (on_front(leg, type, body))
+        return;
     switch (type) {
     case BE_READY:
         return; /* told when all have answered */
@@ -416,14 +473,7 @@ static void on_whole(struct native_leg *leg, char type, struct slice whole)
         on_error_answer(leg, whole, body);
         return;
     case BE_COMMAND_COMPLETE:
-        if (leg->kind != 'E')
-            leg->kind = 'C';
-        if (!leg->n->ex.ours && leg->n->speaker == (int)(leg - leg->n->leg))
-            leg->n->ex.tag_at = leg->n->held.len;
-        if (body.n > 0 && agree_tag_tuples(slice_of(body.p, body.n - 1), &ntuples)) {
-            leg->has_tuples = true;
-            leg->ntuples += ntuples;
-        }
+        on_tag(leg, body);
         if (leg->n->commit.ops->is_tag(leg->n, body)) {
             tell_commit(leg);
             return;
@@ -479,7 +529,8 @@ static const char *take_message(struct native_leg *leg, const char *p, const cha
         return end;
     }
     bytes = message_bytes(leg->part.len > 0 ? leg->part.data : p);
-    if (leg->part.len == 0 && (*p == BE_DATA_ROW || *p == BE_COPY_DATA) && !leg->n->ex.ours) {
+    if (leg->part.len == 0 && (*p == BE_DATA_ROW || *p == BE_COPY_DATA) && !leg->n->ex.ours &&
+        leg->glue != GLUE_VALUES) {
         size_t take = n < bytes ? n : bytes;
 
         leg->left = (uint32_t)(bytes - take);

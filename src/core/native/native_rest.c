@@ -210,8 +210,8 @@ static bool ends_by_itself(struct native *n, bool is_known)
 
 void native_leave_behind(struct native *n)
 {
-    bool is_known =
-        !n->wrapped && n->leg[n->main].link != NULL && n->leg[n->main].link->tx_status == 'I';
+    bool is_known = !n->wrapped && n->leg[n->main].link != NULL &&
+                    n->leg[n->main].link->tx_status == 'I' && !native_lacks_begin(n, n->main);
     struct sessions *ss = n->ss;
     struct native_rest_all *all;
 

@@ -30,7 +30,8 @@ static unsigned first_leg(const struct native *n)
 
 static bool is_outside(const struct native *n)
 {
-    return n->failed < 0 && n->leg[n->main].link->tx_status == 'I';
+    return n->failed < 0 && n->leg[n->main].link->tx_status == 'I' &&
+           !native_lacks_begin(n, n->main);
 }
 
 static const struct sql_stmt *statement(const struct native *n)
@@ -64,7 +65,8 @@ static void undo(struct native *n)
 static void spoil(struct native *n)
 {
     native_round(n, STEP_SPOIL, true, -1);
-    native_ask(n, main_leg(n), slice_of_str("SELECT pg_catalog.refused_by_pgpool()"));
+    native_put_query(n, slice_of_str("SELECT pg_catalog.refused_by_pgpool()"));
+    native_send(n, main_leg(n), "");
 }
 
 void native_fail(struct native *n)
@@ -219,16 +221,28 @@ static void run_on_others(struct native *n)
     if (rolls_back)
         native_put_query(n, slice_of_str("ROLLBACK"));
     for (unsigned i = 0; i < n->nlegs; i++) {
-        if (i != first && native_is_up(&n->leg[i]))
+        if (i != first && native_is_up(&n->leg[i]) && !native_begin_skips(n, i))
             send_to(n, &n->leg[i]);
     }
     native_wait(n);
+}
+
+/* Within the client's transaction the main node can run the statement as it is, right behind the
+ * question: its time is the transaction's, and what has failed it lets nothing run. */
+static bool goes_ahead(const struct native *n, const struct sql_stmt *s)
+{
+    return s != NULL && n->planned_stmt == s && !n->wrapped &&
+           n->leg[n->main].link->tx_status == 'T' &&
+           (s->kind == SQL_INSERT || s->kind == SQL_UPDATE || s->kind == SQL_DELETE ||
+               s->kind == SQL_MERGE) &&
+           repl_asks_of_transaction(&n->plan);
 }
 
 /* What the main node is asked before: its time, and the lock of a table. */
 static bool ask_values(struct native *n)
 {
     const struct sql_stmt *s = statement(n);
+    bool ahead;
     struct buf sql = {0};
 
     if (n->values != NULL || (s == NULL && !n->ex.is_call))
@@ -237,11 +251,24 @@ static bool ask_values(struct native *n)
     if (sql.len == 0)
         return false;
     n->values = arena_alloc_zero(n->arena, (n->plan.nasks + 1) * sizeof *n->values);
-    native_round(n, STEP_VALUES, true, -1);
+    ahead = goes_ahead(n, s);
+    native_round(n, ahead ? STEP_MAIN : STEP_VALUES, !ahead, ahead ? (int)n->main : -1);
     native_put_query(n, buf_slice(&sql));
+    if (ahead) {
+        wire_put_query(&n->out, slice_of(n->text.p + s->offset, s->len));
+        buf_put_byte(&n->ops, OP_QUERY);
+    }
     send_to(n, main_leg(n));
+    if (ahead)
+        main_leg(n)->glue = GLUE_VALUES;
     buf_free(&sql);
     return true;
+}
+
+void native_values_came(struct native *n)
+{
+    repl_take_values(n->arena, buf_slice(&n->rows), n->values, n->plan.nasks + 1);
+    native_put_statement(n, statement(n));
 }
 
 static void run(struct native *n);
@@ -307,6 +334,10 @@ static void next_query(struct native *n)
             native_finish(n);
         return;
     }
+    if (native_begin_answers(n)) {
+        native_finish(n);
+        return;
+    }
     if (n->failed >= 0)
         place_failed(n);
     else
@@ -354,7 +385,9 @@ void native_next(struct native *n)
         return;
     if (n->gate.ops != NULL && !n->gate.ops->may_begin(n))
         return;
-    if (n->ex.is_batch)
+    if (native_begin_must_go(n))
+        native_begin_all(n);
+    else if (n->ex.is_batch)
         next_batch(n);
     else if (n->ex.is_call)
         next_call(n);
@@ -450,6 +483,10 @@ static void main_answered(struct native *n)
 
     if (first->is_lost) {
         fail_with(n, "40000", "a node was lost in the transaction", NULL);
+        return;
+    }
+    if (first->glue == GLUE_REFUSED) {
+        fail_of(n, first);
         return;
     }
     if (n->commit.is_clients)
@@ -673,66 +710,6 @@ static bool has_question_failed(struct native *n)
     return true;
 }
 
-static void begin_text(struct native *n)
-{
-    client_stats_on_query(n->c);
-    client_note_statement(n->c, n->text);
-    if (client_log_statements(n->c))
-        client_log_statement(n->c, "", n->text);
-    native_parse(n, n->text, &n->facts);
-    native_next(n);
-}
-
-static void begin_query(struct native *n)
-{
-    struct client *c = n->c;
-
-    buf_clear(&n->copy_sql);
-    n->text = slice_of(n->in.data + PROTO_HEADER_BYTES, n->scanned - PROTO_HEADER_BYTES);
-    if (n->text.n > 0 && n->text.p[n->text.n - 1] == '\0')
-        n->text.n--;
-    n->text.p = arena_strndup(n->arena, n->text.p, n->text.n); /* n->in may grow meanwhile */
-    if (client_local_is_likely(n->text)) {
-        enum local_verdict v = client_local_query(c, n->text);
-
-        if (v == LOCAL_DONE) {
-            native_local_done(n);
-            return;
-        }
-        if (v == LOCAL_PARK) {
-            native_park(n);
-            return;
-        }
-    }
-    begin_text(n);
-}
-
-void native_start(struct native *n)
-{
-    char type = n->in.data[0];
-
-    n->at = 0;
-    n->values = NULL;
-    n->ex.is_batch = type != FE_QUERY && type != FE_FUNCTION_CALL;
-    n->ex.is_call = type == FE_FUNCTION_CALL;
-    n->ex.ends_in_sync = true;
-    n->facts = (struct sql_facts){0};
-    n->text = slice_of("", 0);
-    if (type == FE_QUERY) {
-        n->skips = false;
-        begin_query(n);
-        return;
-    }
-    if (type == FE_EXECUTE && native_batch_copies(n)) {
-        n->ex.is_batch = false;
-        begin_text(n);
-        return;
-    }
-    client_stats_on_query(n->c);
-    client_note_statement(n->c, slice_of(NULL, 0));
-    native_next(n);
-}
-
 static void look_answered(struct native *n)
 {
     if (has_question_failed(n))
@@ -749,8 +726,28 @@ static void columns_answered(struct native *n)
     native_next(n);
 }
 
+static void begin_answered(struct native *n)
+{
+    for (unsigned i = 0; i < n->nlegs; i++) {
+        struct native_leg *leg = &n->leg[i];
+
+        if (!leg->did || (leg->kind == 'C' && !leg->is_lost))
+            continue;
+        if (leg->is_lost)
+            fail_with(n, "40000", "a node was lost in the transaction", NULL);
+        else
+            fail_of(n, leg);
+        return;
+    }
+    native_next(n);
+}
+
 static void spoil_answered(struct native *n)
 {
+    if (main_leg(n)->link->tx_status != 'E') {
+        client_end_text(n->c, "XX000", "the main node could not begin the transaction");
+        return;
+    }
     n->failed = (int)n->main;
     native_finish(n);
 }
@@ -766,6 +763,7 @@ void native_answered(struct native *n)
         [STEP_IDLE] = nothing,
         [STEP_HELD] = nothing,
         [STEP_OPEN] = nothing,
+        [STEP_BEGIN] = begin_answered,
         [STEP_LOOK] = look_answered,
         [STEP_COLUMNS] = columns_answered,
         [STEP_VALUES] = values_answered,

@@ -39,6 +39,17 @@ static const struct {
 
 static const char timeofday[] = "pg_catalog.timeofday()";
 
+bool repl_asks_of_transaction(const struct repl_plan *plan)
+{
+    static const char now[] = UTC_OF("pg_catalog.now()");
+
+    for (uint32_t i = 0; i < plan->nasks; i++) {
+        if (!slice_eq(plan->asks[i].expr, slice_of(now, sizeof now - 1)))
+            return false;
+    }
+    return plan->copy == NULL && !plan->makes_lobj && !plan->as_params;
+}
+
 static bool is_timeofday(struct slice as)
 {
     for (size_t i = 0; i + 9 <= as.n; i++) {

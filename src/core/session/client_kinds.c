@@ -87,7 +87,7 @@ static int relayed_pool_mode(const struct client *c)
 
 static char relayed_tx_status(const struct client *c)
 {
-    return c->link == NULL ? 'I' : c->link->tx_status;
+    return c->link == NULL ? 'I' : c->link->ready_as != 0 ? c->link->ready_as : c->link->tx_status;
 }
 
 static struct slice relayed_setting(const struct client *c, const char *name)

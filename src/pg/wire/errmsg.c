@@ -6,6 +6,7 @@
 
 #include "wire/errmsg.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "wire/reader.h"
@@ -112,6 +113,41 @@ void errmsg_put_detail(struct buf *out, struct slice whole, const char *detail)
     buf_put(out, whole.p + PROTO_HEADER_BYTES, whole.n - PROTO_HEADER_BYTES - 1);
     buf_put_byte(out, 'D');
     buf_put_cstr(out, detail);
+    buf_put_byte(out, '\0');
+    wire_end(out, start);
+}
+
+/* A field with its code and its NUL. */
+static void put_field(struct buf *out, uint8_t code, struct slice value, uint32_t chars)
+{
+    unsigned long at;
+
+    if (code != 'P') {
+        buf_put_byte(out, (char)code);
+        buf_put(out, value.p, value.n + 1);
+        return;
+    }
+    at = strtoul(value.p, NULL, 10);
+    if (at > chars) {
+        buf_printf(out, "P%lu", at - chars);
+        buf_put_byte(out, '\0');
+    }
+}
+
+void errmsg_put_moved(struct buf *out, struct slice whole, uint32_t chars)
+{
+    uint32_t start = wire_begin(out, whole.p[0]);
+    struct wire_reader r;
+    struct slice value;
+    uint8_t code;
+
+    wire_reader_init(&r, slice_of(whole.p + PROTO_HEADER_BYTES, whole.n - PROTO_HEADER_BYTES));
+    while ((code = wire_get_u8(&r)) != 0) {
+        value = wire_get_cstr(&r);
+        if (r.bad)
+            break;
+        put_field(out, code, value, chars);
+    }
     buf_put_byte(out, '\0');
     wire_end(out, start);
 }

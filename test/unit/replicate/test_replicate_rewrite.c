@@ -464,6 +464,34 @@ START_TEST(values_have_a_limit)
 }
 END_TEST
 
+/* What the main node may run as it was written, behind the question. */
+START_TEST(what_is_of_the_transaction)
+{
+    static const struct {
+        const char *sql;
+        bool is;
+    } row[] = {
+        {"UPDATE plain SET w = now()", true},
+        {"UPDATE plain SET w = localtimestamp(2), a = 1 WHERE b < extract(day from current_date)",
+            true},
+        {"INSERT INTO t (id, u) VALUES (1, NULL)",
+            true},                              /* its defaults are now() and CURRENT_DATE */
+        {"INSERT INTO s (v) VALUES (1)", true}, /* a lock alone */
+        {"UPDATE plain SET w = clock_timestamp()", false},
+        {"UPDATE plain SET w = statement_timestamp(), a = extract(day from now())", false},
+        {"UPDATE plain SET w = 'now'", false},
+        {"INSERT INTO t (id) VALUES (1)", false}, /* and gen_random_uuid() */
+    };
+
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        plan_for(row[i].sql, false);
+        ck_assert_msg(repl_asks_of_transaction(&plan) == row[i].is, "%s", row[i].sql);
+    }
+    plan_for("UPDATE plain SET w = now()", true);
+    ck_assert(!repl_asks_of_transaction(&plan));
+}
+END_TEST
+
 START_TEST(literals_are_quoted)
 {
     struct buf out = {0};
@@ -494,6 +522,7 @@ int main(void)
     tcase_add_test(tc, views_hide_columns);
     tcase_add_test(tc, values_are_asked_for_in_rows);
     tcase_add_test(tc, values_have_a_limit);
+    tcase_add_test(tc, what_is_of_the_transaction);
     tcase_add_test(tc, literals_are_quoted);
     suite_add_tcase(suite, tc);
     return run_suite(suite);

@@ -131,6 +131,33 @@ START_TEST(a_detail_is_one_more_field)
 }
 END_TEST
 
+/* An error of a text in front of which something was put. */
+START_TEST(a_position_is_moved)
+{
+    const struct {
+        struct slice whole;
+        uint32_t chars;
+        struct slice want;
+    } row[] = {
+        {LIT("E\0\0\0\027SERROR\0Mno\0P17\0p3\0\0"), 6, LIT("E\0\0\0\026SERROR\0Mno\0P11\0p3\0\0")},
+        {LIT("E\0\0\0\022P7\0SERROR\0Mno\0\0"), 6, LIT("E\0\0\0\024P1\0SERROR\0Mno\0\0")},
+        {LIT("E\0\0\0\022P6\0SERROR\0Mno\0\0"), 6, LIT("E\0\0\0\021SERROR\0Mno\0\0")},
+        {LIT("E\0\0\0\022SERROR\0Mno\0\0"), 6, LIT("E\0\0\0\021SERROR\0Mno\0\0")},
+        {LIT("E\0\0\0\022Px\0SERROR\0Mno"), 6, LIT("E\0\0\0\015SERROR\0\0")},
+    };
+
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        struct buf out = {0};
+
+        errmsg_put_moved(&out, row[i].whole, row[i].chars);
+        ck_assert_uint_eq(out.len, row[i].want.n);
+        ck_assert_msg(memcmp(out.data + 5, row[i].want.p + 5, out.len - 5) == 0, "row %zu", i);
+        ck_assert_uint_eq((unsigned char)out.data[4], out.len - 1);
+        buf_free(&out);
+    }
+}
+END_TEST
+
 START_TEST(survives_a_hostile_server)
 {
     struct errmsg m;
@@ -199,6 +226,7 @@ int main(void)
     TCase *tc = tcase_create("all");
 
     tcase_add_test(tc, reads_every_kind);
+    tcase_add_test(tc, a_position_is_moved);
     tcase_add_test(tc, stays_bad_after_a_short_read);
     tcase_add_test(tc, refuses_lying_lengths);
     tcase_add_test(tc, empty_body_is_fine);
