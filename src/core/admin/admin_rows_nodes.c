@@ -20,6 +20,9 @@ void admin_node_get(const struct admin_sources *src, int id, struct admin_node *
     memset(out, 0, sizeof *out);
     if (src->node != NULL) {
         src->node(src->node_ctx, id, out);
+        /* A reload has added it, and the monitor has not read that yet: it has not answered. */
+        if (out->status == ADMIN_NODE_UNUSED)
+            out->status = ADMIN_NODE_DOWN;
         return;
     }
     out->status = ADMIN_NODE_WAITING;

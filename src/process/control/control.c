@@ -54,8 +54,8 @@ static void on_recovery_order(struct control *ctl, const struct node_command *cm
 {
     struct err err = {0};
 
-    if (recovery_job_must_wait(ctl)) {
-        err_set(&err, "55006", "a failover is under way");
+    if (recovery_job_must_wait(ctl, cmd->node)) {
+        err_set(&err, "55006", "a failover is under way, or the node was added just now");
         err_hint(&err, "Order it again when it is over: SHOW POOL_EVENTS.");
     }
     if (!err_is_set(&err) && recovery_job_start(ctl, cmd->node, cmd->who, &err) != 0) {

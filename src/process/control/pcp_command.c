@@ -345,7 +345,7 @@ static enum pcp_outcome recovery(struct pcp_conn *c, const struct pcp_packet *p,
     if (node == -1)
         return PCP_FAILED;
     /* Scripts run it from failover_command and the like: the failover ends without us. */
-    if (recovery_job_must_wait(c->ctl)) {
+    if (recovery_job_must_wait(c->ctl, node)) {
         pcp_wait_start(c, PCP_WAIT_FAILOVER, node, pcp_answer_type(p->type));
         return PCP_LATER;
     }

@@ -202,7 +202,7 @@ bool pcp_recovery_begin(struct pcp_conn *c, int node, struct err *err)
 /* A recovery that waits for the end of a failover; then it is one that runs. */
 static enum progress look_at_failover(struct pcp_conn *c, struct err *err)
 {
-    if (recovery_job_must_wait(c->ctl))
+    if (recovery_job_must_wait(c->ctl, c->wait_node))
         return PENDING;
     if (!pcp_recovery_begin(c, c->wait_node, err))
         return MISSED;

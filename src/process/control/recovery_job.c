@@ -559,9 +559,6 @@ static int check(struct control *ctl, int node, struct err *err)
         return refuse(err, "08006", "node recovery failed, there is no primary to copy", NULL);
     if (v->primary == node)
         return refuse_primary(err);
-    if (node >= v->nnodes || v->node[node].status == VIEW_UNUSED)
-        return refuse(
-            err, "55000", "node recovery failed, the node is not known yet", "Try again.");
     if (view_is_usable(v, node))
         return refuse_used(err, node);
     if (conf->nodes[node].backend_data_directory[0] == '\0')
@@ -570,10 +567,12 @@ static int check(struct control *ctl, int node, struct err *err)
     return 0;
 }
 
-bool recovery_job_must_wait(struct control *ctl)
+bool recovery_job_must_wait(struct control *ctl, int node)
 {
+    const struct view *v = &ctl->view;
+
     (void)view_refresh(ctl->role.env->shm, &ctl->view);
-    return view_failover_in_progress(&ctl->view);
+    return view_failover_in_progress(v) || node >= v->nnodes || v->node[node].status == VIEW_UNUSED;
 }
 
 uint64_t recovery_job_start(struct control *ctl, int node, const char *who, struct err *err)

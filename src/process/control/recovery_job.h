@@ -14,8 +14,9 @@ struct recovery_job;
 
 /* Tells of those that ended with the process that ran them: at the start. */
 void recovery_job_bury(struct control *ctl);
-/* True while a failover or a switchover is under way: a recovery waits for its end. */
-bool recovery_job_must_wait(struct control *ctl);
+/* True while a failover or a switchover is under way, and until the monitor has taken up a node
+ * that a reload has added: a recovery waits for that. */
+bool recovery_job_must_wait(struct control *ctl, int node);
 /* Begins the recovery of `node`, asked for by `who`. Returns its number (recovery_copy tells of
  * it), or 0 with *err when it may not be begun. */
 uint64_t recovery_job_start(struct control *ctl, int node, const char *who, struct err *err);
