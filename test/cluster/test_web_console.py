@@ -280,6 +280,19 @@ def test_log(pg, start_pool, tmp_path):
     assert web.ask(pool.web, "/api/v1/log").status == 401
 
 
+@pytest.mark.parametrize("pattern", ["pgpool-%Y-%m-%d_%H%M%S.log", "own [%a]-%-d%%.log", "pgpool.log"])
+def test_logs_of_others_in_the_folder(pg, start_pool, tmp_path, pattern):
+    """In /var/log/postgresql, say, the server's own log is written at the same time: it is not this one."""
+    folder = tmp_path / "logs"
+    pool = console_pool(start_pool, pg.address, logging_collector=True, log_directory=str(folder), log_filename=pattern)
+    login = Login(pool)
+    waits.wait_for("a file", lambda: "successfully started" in login.get("log").json().get("text", ""))
+    for name in ("postgresql-15-main.log", "pgpool.log.1", "own.log"):
+        (folder / name).write_text("the server's\n", encoding="ascii")
+        os.utime(folder / name, (4e9, 4e9))
+    assert "successfully started" in login.get("log").json()["text"]
+
+
 def test_no_log_file(pg, start_pool):
     pool = console_pool(start_pool, pg.address)
     assert Login(pool).get("log").json() == {"collector": False}

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: PostgreSQL
  * web_log.c: the end of the log, for operators: statements and addresses stand in it.
- * Runs in: web. The file is the one in log_directory that was written last; without the collector
- * there is none here, and the answer says where the log is. */
+ * Runs in: web. The file is the one in log_directory that was written last of those whose names
+ * log_filename makes: the folder may be that of others, too. Without the collector there is none
+ * here, and the answer says where the log is. */
 #include "config.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -19,6 +21,7 @@
 #define STATUS_FORBIDDEN 403
 #define TAIL_BYTES       (64 << 10)
 #define PATH_BYTES       1024
+#define GLOB_BYTES       1024
 
 struct newest {
     int fd; /* -1: none was found */
@@ -53,15 +56,39 @@ static void consider(struct newest *best, int folder, const char *name)
     snprintf(best->name, sizeof best->name, "%s", name);
 }
 
-static void find_newest(const char *path, struct newest *best)
+/* What strftime makes of `pattern`, as fnmatch knows it: whatever it fills in may be anything. */
+static void make_glob(const char *pattern, char glob[GLOB_BYTES])
+{
+    size_t n = 0;
+
+    for (; *pattern != '\0' && n + 2 < GLOB_BYTES; pattern++) {
+        if (*pattern == '%' && pattern[1] != '\0' && pattern[1] != '%') {
+            pattern += 1 + strspn(pattern + 1, "EO_-0^#"); /* modifiers in front of the letter */
+            glob[n++] = '*';
+            if (*pattern == '\0')
+                break;
+            continue;
+        }
+        if (*pattern == '%' && pattern[1] == '%')
+            pattern++;
+        if (strchr("*?[\\", *pattern) != NULL)
+            glob[n++] = '\\';
+        glob[n++] = *pattern;
+    }
+    glob[n] = '\0';
+}
+
+static void find_newest(const char *path, const char *pattern, struct newest *best)
 {
     DIR *folder = opendir(path);
+    char glob[GLOB_BYTES];
     struct dirent *entry;
 
     if (folder == NULL)
         return;
+    make_glob(pattern, glob);
     while ((entry = readdir(folder)) != NULL)
-        if (entry->d_name[0] != '.')
+        if (entry->d_name[0] != '.' && fnmatch(glob, entry->d_name, 0) == 0)
             consider(best, dirfd(folder), entry->d_name);
     closedir(folder);
 }
@@ -103,7 +130,7 @@ void web_log_page(const struct web_request *r, struct web_answer *a)
     }
     if (conf_of(gen)->logging_collector &&
         conf_path(gen, conf_of(gen)->log_directory, path, sizeof path, &err) == 0)
-        find_newest(path, &file);
+        find_newest(path, conf_of(gen)->log_filename, &file);
     web_json_open(&j, '{');
     if (file.fd != -1) {
         put_tail(&j, &file);
