@@ -139,6 +139,7 @@ def test_partitions_and_cascades(tables, start_pool):
     "create or replace function f() returns int stable language sql as 'select 2'", "create role r_of_test",
     "alter view vw set (security_barrier = true)", "alter database postgres set extra_float_digits = 2",
     "alter text search dictionary english_stem (stopwords)",
+    "alter system set timezone = 'Asia/Tokyo'; select pg_reload_conf(); update t set v = 'x' where id = 1",
     "begin; update t set v = 'x' where id = 1; alter table whole alter a type bigint; commit",
     "create temp table nobodys (a int)", "analyze t", "vacuum t"])
 def test_ddl_empties_the_database(tables, start_pool, sql):
@@ -160,6 +161,8 @@ def test_ddl_empties_the_database(tables, start_pool, sql):
             waits.wait_for("all was dropped", lambda: settled(pool, tables)[2] > before, 10)
     tables.rows("drop role if exists r_of_test")
     tables.rows("alter database postgres reset all")
+    tables.rows("alter system reset timezone")
+    tables.reload()
 
 
 def test_within_milliseconds(tables, start_pool):

@@ -60,7 +60,7 @@ static const char digest_sql[] =
     "  0)), 0) from pg_ts_config_map),"
     "(select coalesce(sum(hashtextextended(concat_ws(',', oid, xmin), 0)), 0) from pg_ts_dict),"
     "(select coalesce(sum(hashtextextended(concat_ws(',', setdatabase, setrole, xmin), 0)), 0)"
-    "  from pg_db_role_setting),"
+    "  from pg_db_role_setting), extract(epoch from pg_conf_load_time()),"
     "(select coalesce(sum(hashtextextended(concat_ws(',', roleid, member, xmin), 0)), 0)"
     "  from pg_auth_members),"
     "(select coalesce(sum(hashtextextended(concat_ws(',', oid, rolname, rolsuper, rolinherit,"
