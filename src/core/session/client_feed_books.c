@@ -137,8 +137,9 @@ struct feed_books {
 
 HOT bool feed_is_own(struct client *c)
 {
-    return client_local(c) == NULL && c->target != NULL && c->body_left == 0 && c->body_skip == 0 &&
-           !c->local_batch && !c->local_error && !client_log_statements(c) && !c->trace.client;
+    return client_local(c) == NULL && (client_patch(c) == NULL || !client_patch_is_behind(c)) &&
+           c->target != NULL && c->body_left == 0 && c->body_skip == 0 && !c->local_batch &&
+           !c->local_error && !client_log_statements(c) && !c->trace.client;
 }
 
 /* A text that is new. False: it may be for us, or the message is malformed. */
@@ -147,7 +148,7 @@ HOT static bool feed_note_own_text(struct client *c, struct feed_books *books, s
 {
     enum count_kind kind;
 
-    if (client_local_is_likely(sql))
+    if (client_local_is_likely(sql) || (client_patch(c) != NULL && client_patch_minds(sql)))
         return false;
     kind = count_kind_of(sql);
     if (!feed_note_text(c, sql, kind))

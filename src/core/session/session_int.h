@@ -272,6 +272,14 @@ void client_patch_start(struct client *c, const struct paramset *wants);
 int client_patch_finish(struct client *c);
 void client_patch_on_parameter(struct client *c, struct slice name, struct slice value);
 void client_patch_on_tag(struct client *c, struct slice tag);
+/* May such a text reset a setting? More are taken for one that do not, and lose nothing but time.
+ */
+bool client_patch_minds(struct slice sql);
+/* It is sent. What comes behind such a text waits until that is put right ... */
+void client_patch_note(struct client *c, struct slice sql);
+bool client_patch_is_behind(const struct client *c);
+/* ... beginning with a message of this type. */
+bool client_patch_holds(const struct client *c, char type);
 /* The link is quiet: repairs what a RESET undid. True when it sent something. */
 bool client_patch_repair(struct client *c);
 /* Sets in `params` what was SET in place of start-up parameters. */
