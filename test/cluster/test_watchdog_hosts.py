@@ -11,6 +11,9 @@ from pgt import ether, waits
 from watchdog_lab import CLIENTS, PATIENCE, V4, V6, clusters
 
 
+EARLY = "all other pgpools say that the address is not there"
+
+
 @pytest.fixture(scope="module")
 def net():
     reason = ether.why_not()
@@ -36,6 +39,19 @@ def test_leader_is_killed(cluster, address):
     back = c.first_answer(new, began) - began
     print(f"address back {back:.2f} s after kill -9 of the leader")
     assert c.history() == [old, new]
+
+
+@pytest.mark.parametrize("election_ms", [100, 500])
+def test_the_watchdog_alone_is_killed(cluster, election_ms):
+    """Another one is started, takes the address away, and says so: nobody waits for its lease."""
+    c = cluster(wd_election_timeout=f"{election_ms}ms")
+    old = c.start()
+    for _ in range(4):  # started late, or elected again, it is as if nothing had been said
+        old, seconds = c.kill_watchdog(old)
+        print(f"address back {seconds:.2f} s after the watchdog alone was killed")
+        if EARLY in c.members[old].log():
+            return
+    raise AssertionError(c.logs())
 
 
 def test_leader_is_stopped(cluster):

@@ -15,6 +15,7 @@ PEER = shutil.which("pgpool", path="/usr/sbin")
 PEER_CONF = {
     "if_cmd_path": "/sbin", "if_up_cmd": "/sbin/ip addr add $_IP_$/24 dev eth0 label eth0:0", "if_down_cmd": "/sbin/ip addr del $_IP_$/24 dev eth0",
     "arping_path": "/usr/bin", "arping_cmd": "/usr/bin/arping -U $_IP_$ -w 1 -I eth0", "ping_path": "/bin", "wd_lifecheck_method": "heartbeat"}
+ROUNDS = int(os.environ.get("PGT_ROUNDS", "10"))
 SIGNALS = {"killed": signal.SIGKILL, "stopped": signal.SIGSTOP}
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -59,6 +60,21 @@ def test_ours(net, how, election_ms):
         print(f"the leader is {how}: another answers after {c.first_answer(new, began) - began:.2f} s")
         waits.holds_for("the old one has it not", lambda: not c.hosts[old].has(V4), 3)
         assert c.history() == [old, new]
+
+
+@pytest.mark.parametrize("election_ms", [100, 500])
+def test_our_watchdog_alone(net, election_ms):
+    """Its supervisor starts another one, which says that the address is not there."""
+    with clusters(net) as make:
+        c = make(wd_election_timeout=f"{election_ms}ms")
+        old = c.start()
+        seconds = []
+        for _ in range(ROUNDS):
+            old, after = c.kill_watchdog(old)
+            seconds += [after] if after else []
+        print(f"\nwd_election_timeout {election_ms} ms: the leader's watchdog alone is killed: another answers after "
+              + ", ".join(f"{s:.2f}" for s in sorted(seconds)) + " s")
+        assert seconds
 
 
 @pytest.mark.skipif(PEER is None, reason="pgpool-II is not installed")

@@ -66,6 +66,12 @@ class Member:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)
 
+    def watchdog(self) -> int:
+        """Its process; 0: there is none."""
+        assert self.daemon
+        found = [pid for pid in procs.session_pids(self.daemon.pid) if "pgpool: watchdog" in procs.command_line(pid)]
+        return found[0] if found else 0
+
     def stop(self) -> None:
         """In order."""
         assert self.daemon
@@ -149,6 +155,17 @@ class Cluster:
 
     def first_answer(self, of: int, after: float) -> float:
         return next(t for t, a, mac in self.asker.answers if a == self.address and mac == self.hosts[of].mac and t >= after)
+
+    def kill_watchdog(self, old: int) -> tuple[int, float]:
+        """That process of the leader alone: who has the address then, who may be the same, and after how long."""
+        def taken() -> int:
+            return sum(m.log().count("successfully acquired") for m in self.members)
+        waits.holds_for("all have been there for longer than a lease", lambda: self.holder() == old, 5)
+        began, times = waits.now(), taken()
+        os.kill(self.members[old].watchdog(), signal.SIGKILL)
+        waits.wait_for("somebody takes it again", lambda: taken() > times, PATIENCE)
+        new = self.wait_answers()
+        return new, (0 if new == old else self.first_answer(new, began) - began)
 
     def close_members(self) -> None:
         for member in self.members:

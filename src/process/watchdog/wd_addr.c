@@ -703,7 +703,9 @@ void wd_addr_status(const struct wd_addr *a, struct wd_addr_status *out)
         .doing = doing[a->stage],
         .how = a->how,
         .is_leading = a->is_leading,
-        .is_held = is_held(a) || a->stage == WD_GIVING};
+        .is_held = is_held(a) || a->stage == WD_GIVING,
+        .is_gone = a->how == WD_ADDR_KERNEL && a->stage == WD_IDLE && !a->is_leading &&
+                   !a->kernel.is_left};
     if (is_held(a)) {
         out->lease_left_ms = left_ms > 0 ? left_ms : 0;
         out->held_since_us = a->held_since_us;

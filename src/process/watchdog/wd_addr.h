@@ -37,6 +37,7 @@ struct wd_addr_status {
     enum wd_addr_how how;
     bool is_leading; /* wd_addr_lead was called, wd_addr_stop_leading was not */
     bool is_held;    /* on this host, by us */
+    bool is_gone;    /* certainly not on this host: the kernel was told to remove it, and did */
     int64_t
         lease_left_ms; /* until which it is held without another wd_addr_lead; 0 when not held */
     int64_t held_since_us; /* wall clock; 0 when not held */

@@ -31,6 +31,7 @@ struct wd_addr_kernel {
     int request_fd;
     struct wd_neigh *neigh; /* NULL: neither taking nor holding it on an ethernet */
     bool is_deaf;           /* no CAP_NET_RAW: nobody can be asked */
+    bool is_left;           /* it could not be removed, and goes when its lifetime ends */
     int nasked;
     int ntold;
     int64_t defended_ms; /* by the monotonic clock */

@@ -137,7 +137,8 @@ static void remove_it(struct wd_addr *a)
     struct err err = {0};
     int code = ifaddr_remove(a->kernel.request_fd, &a->where, &err);
 
-    if (code != 0 && code != EADDRNOTAVAIL && code != ENODEV)
+    a->kernel.is_left = code != 0 && code != EADDRNOTAVAIL && code != ENODEV;
+    if (a->kernel.is_left)
         log_err(LVL_WARNING, &err);
 }
 
@@ -320,8 +321,10 @@ static bool remove_old(struct wd_addr *a, const struct net_addr *old)
         log_at(LVL_WARNING,
             "the virtual address %s was on this machine, left by a former process: removed",
             a->address);
-    else if (code != EPERM && code != EADDRNOTAVAIL)
+    else if (code != EPERM && code != EADDRNOTAVAIL) {
+        a->kernel.is_left = true;
         log_err(LVL_WARNING, &err);
+    }
     return code != EPERM;
 }
 

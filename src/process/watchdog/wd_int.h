@@ -43,6 +43,7 @@ struct wd_other {
     int64_t
         granted_boot_ms; /* it follows us until our election time-out after that, by our clock */
     int64_t election_ms; /* its own, as its last answer had it; 0: none came */
+    bool is_without;     /* it follows us, and the kernel there has not the address: of this lead */
 };
 
 /* What of the log was followed here, of what is about no server. */
@@ -73,6 +74,7 @@ struct wd_fence {
 struct wd_lead {
     bool is_told;          /* the log is asked to say so */
     bool is_led;           /* and it does: the address may be taken */
+    bool is_early;         /* it was said that nobody's lease is waited for */
     bool gives;            /* the log is asked to say that the address was given up */
     int64_t since_boot_ms; /* 0: we do not */
     uint64_t term;         /* of this lead */
@@ -265,6 +267,8 @@ void wd_lease_step(struct wd *w);
 int64_t wd_lease_led_until_us(struct wd *w);
 /* True when the address is not here, and not being taken. */
 bool wd_lease_is_free(const struct wd *w);
+/* And no process that was killed here has left it: the kernel was asked. */
+bool wd_lease_is_without(const struct wd *w);
 /* We lead, and nobody who led before can have the address any more. */
 bool wd_lease_is_settled(const struct wd *w);
 

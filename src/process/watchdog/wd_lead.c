@@ -392,7 +392,7 @@ void wd_lead_changed(struct wd *w)
         return;
     memset(&w->lead, 0, sizeof w->lead);
     for (i = 0; i < WD_MAX_MEMBERS; i++)
-        w->other[i].granted_boot_ms = 0;
+        w->other[i].granted_boot_ms = 0, w->other[i].is_without = false;
     if (!leads) {
         wd_addr_stop_leading(w->addr);
         return;

@@ -4,8 +4,8 @@
  * Runs in: watchdog. A follower votes for nobody else for the election time-out after it heard its
  * leader. A lease goes on for longer than that, as the kernel counts in seconds; so a new leader
  * waits that much longer before it takes the address, unless the log says that the former one has
- * given it up. Nobody takes it before the log says that he leads. Only by the boot clock, which
- * goes on while the machine sleeps. */
+ * given it up, or all others say that it is not there. Nobody takes it before the log says that he
+ * leads. Only by the boot clock, which goes on while the machine sleeps. */
 #include "config.h"
 
 #include <stdio.h>
@@ -25,19 +25,53 @@ static int64_t lease_ms(int64_t election_ms)
     return election_ms / 2 + WD_ADDR_MIN_LEASE_MS;
 }
 
+/* All who may have led before follow now, and are without the address: a process that was killed
+ * and is started again asks its kernel first. A member that was taken out is not forgotten by a
+ * process that has seen it, and what led before this one began is over. */
+static bool is_nowhere(const struct wd *w)
+{
+    bool voter[WD_MAX_MEMBERS];
+    int64_t up_us = loop_now_us(&w->role.loop) - w->begun_us;
+    int i;
+
+    if (up_us < 2 * lease_ms(wd_conf(w)->wd_election_timeout_ms) * CLOCK_US_PER_MS)
+        return false;
+    (void)wd_raft_voters(w->raft, voter);
+    for (i = 0; i < WD_MAX_MEMBERS; i++)
+        if (i != w->self && (voter[i] || w->other[i].is_known) && !w->other[i].is_without)
+            return false;
+    return true;
+}
+
 /* What is left of a former leader's lease when we are elected, at most: by his election time-out,
  * which may be another one than ours. The shorter that is, the more is left. */
-static int64_t wait_ms(const struct wd *w)
+static int64_t left_ms(const struct wd *w)
 {
     int64_t election_ms = wd_conf(w)->wd_election_timeout_ms;
-    int64_t left_ms;
+    int64_t left;
 
     if (w->state.was_given)
         return 0;
     if (w->state.shortest_ms != 0 && w->state.shortest_ms < election_ms)
         election_ms = w->state.shortest_ms;
-    left_ms = lease_ms(election_ms) - election_ms;
-    return (left_ms > 0 ? left_ms : 0) + MARGIN_MS;
+    left = lease_ms(election_ms) - election_ms;
+    return (left > 0 ? left : 0) + MARGIN_MS;
+}
+
+static int64_t wait_ms(const struct wd *w)
+{
+    return is_nowhere(w) ? 0 : left_ms(w);
+}
+
+/* Said once, when it makes a difference. */
+static void tell_early(struct wd *w)
+{
+    if (w->lead.is_early || wd_addr_boot_ms() >= w->lead.since_boot_ms + left_ms(w) - EARLY_MS ||
+        !is_nowhere(w))
+        return;
+    w->lead.is_early = true;
+    log_at(LVL_LOG, "watchdog: all other pgpools say that the address is not there: it is taken "
+                    "before the former lease would have ended");
 }
 
 bool wd_lease_is_settled(const struct wd *w)
@@ -84,6 +118,7 @@ void wd_lease_step(struct wd *w)
         return;
     if (wd_state_is_owed(&w->state))
         return;
+    tell_early(w);
     wd_addr_not_before(w->addr, since_ms + wait_ms(w));
     wd_addr_lead(w->addr, granted + lease_ms(wd_conf(w)->wd_election_timeout_ms));
 }
@@ -102,6 +137,14 @@ bool wd_lease_is_free(const struct wd *w)
 
     wd_addr_status(w->addr, &s);
     return !s.is_held;
+}
+
+bool wd_lease_is_without(const struct wd *w)
+{
+    struct wd_addr_status s;
+
+    wd_addr_status(w->addr, &s);
+    return w->is_witness || s.is_gone;
 }
 
 static void on_taken(void *owner)

@@ -176,6 +176,7 @@ static void take_ping(struct wd *w, int from, struct wire_reader *r)
     put_u64(&out, (uint64_t)wd_raft_heard_ago_ms(w->raft));
     put_u64(&out, term);
     put_u64(&out, (uint64_t)wd_conf(w)->wd_election_timeout_ms);
+    put_u64(&out, wd_lease_is_without(w) ? 1 : 0);
     wd_net_send(w->net, from, TALK_PONG, buf_slice(&out));
     buf_free(&out);
 }
@@ -195,7 +196,7 @@ static int64_t shorter_ms(struct wd *w, int from, int64_t theirs_ms)
     return theirs_ms < ours_ms ? ours_ms - theirs_ms : 0;
 }
 
-/* An older build does not say what its time-out is. */
+/* An older build does not say what its time-out is, nor whether it is without the address. */
 static void take_pong(struct wd *w, int from, struct wire_reader *r)
 {
     int64_t sent_ms = (int64_t)get_u64(r);
@@ -203,11 +204,13 @@ static void take_pong(struct wd *w, int from, struct wire_reader *r)
     uint64_t term = get_u64(r);
     int64_t theirs_ms =
         wire_reader_left(r) > 0 ? (int64_t)get_u64(r) : (int64_t)wd_conf(w)->wd_election_timeout_ms;
+    uint64_t without = wire_reader_left(r) > 0 ? get_u64(r) : 0;
     int64_t since_ms;
 
     if (r->bad || !wd_is_leading(w) || wd_raft_term(w->raft) != term || ago_ms < 0)
         return;
     since_ms = sent_ms - ago_ms - shorter_ms(w, from, theirs_ms);
+    w->other[from].is_without = without == 1;
     if (sent_ms <= wd_addr_boot_ms() && since_ms > w->other[from].granted_boot_ms)
         w->other[from].granted_boot_ms = since_ms;
     wd_lease_step(w);

@@ -235,6 +235,7 @@ static void begin(struct pool *p, int i)
     p->w.addr = (struct wd_addr *)(size_t)(i + 1);
     p->w.is_witness = i >= world.n - world.nwitnesses;
     p->w.serial = (uint32_t)sim_now_ms() | 1;
+    p->w.begun_us = clock_mono_us();
     p->w.seen.primary = VIEW_NO_NODE;
     p->w.state = state;
     p->w.role.env = mem_alloc_zero(sizeof(struct proc_env));

@@ -174,6 +174,7 @@ void wd_addr_status(const struct wd_addr *a, struct wd_addr_status *out)
     memset(out, 0, sizeof *out);
     out->address = out->interface = out->doing = "";
     out->is_held = pool_of_addr(a)->holds;
+    out->is_gone = !out->is_held;
 }
 
 /* libraft */
