@@ -104,7 +104,7 @@ def names_by_turns() -> Path:
     (home / "by_turns.c").write_text(BY_TURNS, encoding="ascii")
     procs.run([shutil.which("cc") or "gcc", "-shared", "-fPIC", "-o", str(home / "by_turns.so"), str(home / "by_turns.c"), "-ldl"])
     script = home / "pgpool"
-    script.write_text(f"#!/bin/sh\nLD_PRELOAD={home}/by_turns.so exec {os.environ['PGPOOL_BIN']} \"$@\"\n", encoding="utf-8")
+    script.write_text(f"#!/bin/sh\nLD_PRELOAD=\"{home}/by_turns.so $LD_PRELOAD\" exec {os.environ['PGPOOL_BIN']} \"$@\"\n", encoding="utf-8")
     script.chmod(0o755)
     return script
 
@@ -121,7 +121,7 @@ def put_in_front(late: int, few: int) -> None:
     procs.run([compiler, "-shared", "-fPIC", "-O1", "-o", str(home / "late.so"), str(home / "late.c"), "-ldl"])
     script = home / program.name
     script.write_text(f"#!/bin/sh\nPGT_LATE={late} PGT_FEW={few} PGT_LATE_SEED={os.environ.get('PGT_LATE_SEED', os.getpid())} "
-                      f"LD_PRELOAD={home}/late.so\nexport PGT_LATE PGT_FEW PGT_LATE_SEED LD_PRELOAD\nexec {program} \"$@\"\n",
+                      f"LD_PRELOAD=\"{home}/late.so $LD_PRELOAD\"\nexport PGT_LATE PGT_FEW PGT_LATE_SEED LD_PRELOAD\nexec {program} \"$@\"\n",
                       encoding="utf-8")
     script.chmod(0o755)
     os.environ["PGPOOL_BIN"] = str(script)
