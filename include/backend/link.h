@@ -189,6 +189,12 @@ enum link_hope {
     LINK_HOPE_LOST     /* it takes long */
 };
 
+/* What the plans that its server keeps were made with. */
+enum link_reads {
+    LINK_READS_ALIKE, /* where literals mean what they mean with its present settings */
+    LINK_READS_MIXED  /* perhaps with others */
+};
+
 struct link_answer;
 struct link_tls;
 
@@ -266,6 +272,7 @@ struct link {
     bool defaults_known : 1; /* what it reports was compared with what its clients are told */
     bool has_news : 1;       /* it reported a value that was new, in this loan */
     uint8_t seeing : 4;      /* enum link_seeing */
+    uint8_t reads : 1;       /* enum link_reads */
     uint16_t flushed_to;     /* the serial (expect.h) behind the last Flush, as far as it fits */
 };
 
@@ -294,6 +301,20 @@ void link_ask_rest(struct link *link);
 /* Opens a link of `pool` for `owner`. The caller has taken the quota. */
 struct link *link_open(struct pool *pool, const struct link_startup *st, void *owner,
     const struct link_owner_ops *ops);
+/* Plans of functions on its server may take literals for something else than `client`, whose
+ * settings these are, would: somebody else made them. */
+static inline bool link_reads_otherwise(
+    const struct link *link, const struct varset *vars, uint32_t client)
+{
+    return (link->reads == LINK_READS_MIXED || link->vars->reads != vars->reads) &&
+           link->last_client != 0 && (link->last_client != client || client == UINT32_MAX);
+}
+/* It is going to have the settings of `client`. True when DISCARD PLANS has to be in front of what
+ * that asks. Who has its own link again has the plans of a session. */
+bool link_must_replan(struct link *link, const struct varset *vars, uint32_t client);
+/* `vars` is what is set on it once something was set, besides `local` for a transaction: a name, a
+ * call of set_config(), or nothing. `link` may be NULL. */
+void link_note_set(struct link *link, const struct varset *vars, struct slice local);
 /* Sends bytes; what they ask for must have been pushed with link_expect before. */
 int link_send(struct link *link, const char *p, size_t n);
 /* For link_expect: the replies to the reset queries come first. */

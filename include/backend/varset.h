@@ -31,6 +31,7 @@ struct varset {
     uint32_t len;       /* of data */
     uint64_t path_hash; /* of what gives names and literals their meaning: role, search_path,
                            DateStyle, ... */
+    uint32_t reads;     /* of what plans are made by that functions keep: see varset_may_read */
     bool is_ascii;
     char data[]; /* "name NUL statement NUL", by name */
 };
@@ -60,6 +61,10 @@ int varset_put(struct varset **vp, struct slice name, struct slice sql);
 void varset_drop(struct varset **vp, struct slice name);
 /* ... by what is left after RESET ALL: role and session authorization stay. */
 void varset_reset_all(struct varset **vp);
+/* A server keeps plans of functions, and in them what their literals meant when it made them: it
+ * looks at them again when search_path or the role changes, but not for DateStyle, TimeZone and
+ * others. True when this, a name or a call of set_config(), may set one of these. */
+bool varset_may_read(struct slice sql);
 /* role, session_authorization */
 bool varset_is_identity(struct slice name);
 /* The statement that set `name`, or a slice with p == NULL. */

@@ -39,4 +39,16 @@ static inline bool slice_ieq_str(struct slice a, const char *s)
     return a.n == strlen(s) && (a.n == 0 || strncasecmp(a.p, s, a.n) == 0);
 }
 
+/* `word` is part of it, in whatever case (ASCII). */
+static inline bool slice_contains(struct slice s, const char *word)
+{
+    size_t n = strlen(word);
+    size_t i;
+
+    for (i = 0; i + n <= s.n; i++)
+        if (strncasecmp(s.p + i, word, n) == 0)
+            return true;
+    return false;
+}
+
 #endif

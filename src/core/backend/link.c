@@ -221,3 +221,20 @@ HOT void link_lend(struct link *link, void *owner, const struct link_owner_ops *
     link->uses++;
     timer_stop(link->be->loop, &link->timer);
 }
+
+bool link_must_replan(struct link *link, const struct varset *vars, uint32_t client)
+{
+    bool is_due = link_reads_otherwise(link, vars, client);
+
+    if (is_due)
+        link->reads = LINK_READS_ALIKE;
+    else if (link->last_client != 0 && link->vars->reads != vars->reads)
+        link->reads = LINK_READS_MIXED;
+    return is_due;
+}
+
+void link_note_set(struct link *link, const struct varset *vars, struct slice local)
+{
+    if (link != NULL && (link->vars->reads != vars->reads || varset_may_read(local)))
+        link->reads = LINK_READS_MIXED;
+}

@@ -253,6 +253,7 @@ void link_clean_step(struct link *link)
         varset_assign(&link->vars, link->be->varsets.empty);
         prepset_clear(&link->preps);
         link->last_client = 0;
+        link->reads = LINK_READS_ALIKE;
         link_enter_idle(link);
     }
 }

@@ -43,7 +43,8 @@ struct link_mail {
     uint8_t pool_auth;
     uint8_t reset; /* enum link_reset */
     uint8_t login_took;
-    uint8_t unused[2]; /* no byte leaves that nobody wrote */
+    uint8_t reads;     /* enum link_reads */
+    uint8_t unused[1]; /* no byte leaves that nobody wrote */
 };
 
 static size_t travel_size(const struct link *link)
@@ -82,7 +83,8 @@ static size_t travel_encode(const struct link *link, char *body)
         .key_len = link->key_len,
         .auth = link->auth,
         .pool_auth = pool->auth,
-        .reset = link->reset};
+        .reset = link->reset,
+        .reads = link->reads};
     char *p = travel_put(body, &m, sizeof m);
     struct buf preps = {0};
 
@@ -166,6 +168,7 @@ static struct link *travel_build(
     link->last_client = m->last_client;
     link->auth = m->auth;
     link->reset = m->reset;
+    link->reads = m->reads & 1;
     /* Who sent it may not have read the settings yet that are new here; TLS does not travel. */
     link->is_retired =
         m->place != pool_place(pool) || backend_tls_is_due(be->conf, pool->cluster_node);

@@ -41,6 +41,62 @@ bool varset_is_identity(struct slice name)
     return slice_eq_str(name, "role") || slice_eq_str(name, "session_authorization");
 }
 
+/* Settings that plans of functions are made with, and that a server does not look at again. */
+static const char *const readings[] = {"datestyle", "timezone", "intervalstyle",
+    "timezone_abbreviations", "lc_monetary", "array_nulls", "bytea_output", "extra_float_digits",
+    "transform_null_equals", "xmloption"};
+
+bool varset_may_read(struct slice sql)
+{
+    const char *comma = sql.n == 0 ? NULL : memchr(sql.p, ',', sql.n);
+    size_t i;
+
+    if (comma != NULL)
+        sql.n = (size_t)(comma - sql.p);
+    if (slice_contains(sql, "\\") || (slice_contains(sql, "(") && !slice_contains(sql, "'")))
+        return true; /* a letter may be hidden, or all of the name */
+    for (i = 0; i < sizeof readings / sizeof readings[0]; i++)
+        if (slice_contains(sql, readings[i]))
+            return true;
+    return false;
+}
+
+static bool is_reading(struct slice name)
+{
+    size_t i;
+
+    for (i = 0; i < sizeof readings / sizeof readings[0]; i++)
+        if (slice_eq_str(name, readings[i]))
+            return true;
+    return false;
+}
+
+/* Drivers ask for "ISO", which says how dates are written, not in which order they are read. */
+static bool is_of_style(struct slice sql)
+{
+    static const char *const orders[] = {
+        "dm", "md", "ymd", "us", "euro", "german", "default", "\\"};
+    size_t i;
+
+    for (i = 0; i < sizeof orders / sizeof orders[0]; i++)
+        if (slice_contains(sql, orders[i]))
+            return false;
+    return true;
+}
+
+static uint32_t reads_hash(const char *data, uint32_t len)
+{
+    struct slice name;
+    struct slice sql;
+    uint32_t at = 0;
+    uint64_t h = 0;
+
+    while (varset_next(data, len, &at, &name, &sql))
+        if (is_reading(name) && !(slice_eq_str(name, "datestyle") && is_of_style(sql)))
+            h = hash_bytes(sql.p, sql.n, hash_bytes(name.p, name.n, h));
+    return (uint32_t)h;
+}
+
 /* Settings that change neither what names nor what literals mean to the parser. Many sessions have
  * values of their own for these, and share statements all the same. */
 static bool is_of_no_meaning(struct slice name)
@@ -95,6 +151,7 @@ static struct varset *varset_intern(struct varset_store *store, const char *data
     if (len > 0)
         memcpy(v->data, data, len);
     v->path_hash = path_hash(data, len);
+    v->reads = reads_hash(data, len);
     v->is_ascii = is_ascii(data, len);
     hash_table_add(&store->table, &v->node, hash);
     return v;

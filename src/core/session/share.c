@@ -251,7 +251,8 @@ HOT bool share_attach_at_once(struct client *c, int node)
     if (link == NULL)
         return false;
     share_adopt(c, link);
-    if (link->vars == s->vars.client && !share_must_reset(c, link)) {
+    if (link->vars == s->vars.client && !share_must_reset(c, link) &&
+        !link_reads_otherwise(link, link->vars, share_number(c))) {
         link->last_client = share_number(c);
         s->loan.is_fresh = false;
     }

@@ -34,7 +34,7 @@ struct values {
 
 bool share_bound_may_matter(struct slice sql)
 {
-    return sql.n > 0 && memchr(sql.p, '$', sql.n) != NULL && share_contains(sql, "set_config");
+    return sql.n > 0 && memchr(sql.p, '$', sql.n) != NULL && slice_contains(sql, "set_config");
 }
 
 static void read_types(struct values *all, struct slice types)

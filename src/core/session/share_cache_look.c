@@ -29,7 +29,7 @@ static bool begins_otherwise(const struct share *s)
 {
     struct slice begin = buf_slice(&s->turn->begin);
 
-    return share_contains(begin, "repeatable") || share_contains(begin, "serializable");
+    return slice_contains(begin, "repeatable") || slice_contains(begin, "serializable");
 }
 
 /* Its server, or what it has there, is not what its key would say. */

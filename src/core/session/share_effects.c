@@ -59,7 +59,7 @@ static bool do_leaves_state(struct slice text)
     size_t i;
 
     for (i = 0; i < sizeof parts / sizeof parts[0]; i++)
-        if (share_contains(text, parts[i]))
+        if (slice_contains(text, parts[i]))
             return true;
     for (i = 0; i < sizeof words / sizeof words[0]; i++)
         if (has_word(text, words[i]))
@@ -113,7 +113,7 @@ static bool leaves_state(const struct sql_func *f)
     for (i = 0; i < sizeof names / sizeof names[0]; i++)
         if (slice_eq_str(f->name, names[i]))
             return true;
-    return f->nargs >= 3 && share_contains(f->name, "_replication_slot") &&
+    return f->nargs >= 3 && slice_contains(f->name, "_replication_slot") &&
            (has_prefix(f->name, "pg_create_") || has_prefix(f->name, "pg_copy_")); /* temporary */
 }
 
@@ -168,7 +168,7 @@ static bool is_followed(const struct sql_stmt *st, struct slice text)
     case SQL_SET:
     case SQL_RESET:
         if (st->set.scope == SQL_SET_LOCAL)
-            return share_contains(text, "pg_temp"); /* where new objects go */
+            return slice_contains(text, "pg_temp"); /* where new objects go */
         return st->set.scope != SQL_SET_TRANSACTION && st->set.scope != SQL_SET_CONSTRAINTS;
     case SQL_LISTEN:
     case SQL_PREPARE:
@@ -185,7 +185,7 @@ static void effects_of_stmt(const struct sql_stmt *st, struct slice text, struct
     bool is_temp = (st->flags & SQL_F_TEMP) != 0;
     /* A table, function, type, ... in the temporary schema; or a DROP, or a word in the body of a
      * function. */
-    bool names_temp = st->kind == SQL_DDL && share_contains(text, "pg_temp");
+    bool names_temp = st->kind == SQL_DDL && slice_contains(text, "pg_temp");
 
     if (names_temp || is_temp)
         pins |= ROWS_PIN(PIN_REASON_TEMP_TABLE);
@@ -194,7 +194,7 @@ static void effects_of_stmt(const struct sql_stmt *st, struct slice text, struct
     out->pins |= pins;
     out->any = out->any || pins != 0 || is_followed(st, text);
     out->look =
-        out->look || names_temp || (is_temp && share_contains(text, "commit")); /* ON COMMIT DROP */
+        out->look || names_temp || (is_temp && slice_contains(text, "commit")); /* ON COMMIT DROP */
     effects_of_functions(st, text, out);
 }
 
@@ -234,7 +234,7 @@ static bool may_have_effects(struct slice sql)
     size_t i;
 
     for (i = 0; i < sizeof parts / sizeof parts[0]; i++)
-        if (share_contains(sql, parts[i]))
+        if (slice_contains(sql, parts[i]))
             return true;
     return false;
 }
@@ -292,7 +292,7 @@ static void effects_of_execute(
         return;
     text = share_name_sql(n);
     share_effects_of(facts, text, &e);
-    if (executes(&facts->stmts[0]) || share_contains(text, "pg_temp") ||
+    if (executes(&facts->stmts[0]) || slice_contains(text, "pg_temp") ||
         (facts->stmts[0].kind == SQL_PREPARE && !may_have_effects(text)))
         e.pins |= ROWS_PIN(PIN_REASON_UNKNOWN); /* further names, made and named by it */
     out->pins |= e.pins;
@@ -315,8 +315,8 @@ WARM void share_effects_here(const struct client *c, const struct sql_facts *fac
     if (!creates(facts))
         return;
     path = varset_get(s->vars.client, slice_of_str("search_path"));
-    if (!s->has_temp_path && !share_contains(path, "pg_temp") &&
-        (facts->nstmts == 1 || !share_contains(sql, "pg_temp")))
+    if (!s->has_temp_path && !slice_contains(path, "pg_temp") &&
+        (facts->nstmts == 1 || !slice_contains(sql, "pg_temp")))
         return;
     out->pins |= ROWS_PIN(PIN_REASON_TEMP_TABLE);
     out->any = out->alone = out->look = true;

@@ -85,17 +85,6 @@ bool share_is_avoided(const struct client *c, int node)
            loop_now_us(c->ss->loop) < s->avoid_until_us;
 }
 
-bool share_contains(struct slice text, const char *word)
-{
-    size_t n = strlen(word);
-    size_t i;
-
-    for (i = 0; i + n <= text.n; i++)
-        if (strncasecmp(text.p + i, word, n) == 0)
-            return true;
-    return false;
-}
-
 bool share_names_a_statement(const struct sql_stmt *st)
 {
     return st->kind == SQL_PREPARE || st->kind == SQL_EXECUTE || st->inner == SQL_EXECUTE ||

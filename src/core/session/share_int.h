@@ -512,8 +512,6 @@ bool share_quick_goes_on(struct client *c, struct slice sql);
 bool share_quick_ends(struct client *c);
 
 /* share_effects.c: what statements would do to the session */
-/* `word`, in letters of either case. */
-bool share_contains(struct slice text, const char *word);
 /* A function that lets go of advisory locks of the session. */
 bool share_is_unlock(struct slice function);
 /* One statement of a string; all of it when that is not known. */

@@ -107,6 +107,7 @@ bool share_login_granted(struct client *c)
         return true;
     share_put_encoding(c, &run, link->vars, s->base);
     (void)varset_diff(link->vars, s->base, &sql);
+    link_note_set(link, s->base, slice_of_str(""));
     varset_assign(&link->vars, s->base);
     if (sql.len > 0)
         share_put_own_query(c, &run, buf_slice(&sql));

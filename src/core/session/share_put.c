@@ -62,7 +62,9 @@ HOT enum feed_step share_put_settings(struct client *c, struct feed_run *run)
 
     if (c->link->vars != s->vars.client)
         share_put_encoding(c, run, c->link->vars, s->vars.client);
-    if (!reset_for_another(c, &sql, &safe) && c->link->vars == s->vars.client)
+    if (link_must_replan(c->link, s->vars.client, share_number(c)))
+        buf_printf(&sql, "DISCARD PLANS;");
+    if (!reset_for_another(c, &sql, &safe) && c->link->vars == s->vars.client && sql.len == 0)
         return FEED_PASS;
     s->loan.has_put_settings = true;
     safe = varset_diff(c->link->vars, s->vars.client, &sql) && safe;

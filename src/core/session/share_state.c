@@ -352,7 +352,7 @@ static void note_discard(struct client *c, const struct sql_stmt *st)
 /* Of what holds for a transaction only this is followed: where its new objects go. */
 static void note_local_path(struct share *s, struct slice sql)
 {
-    s->has_temp_path = s->has_temp_path || share_contains(sql, "pg_temp");
+    s->has_temp_path = s->has_temp_path || slice_contains(sql, "pg_temp");
 }
 
 static void note_calls(struct client *c, const struct sql_stmt *st, struct slice sql)
@@ -373,6 +373,8 @@ static void note_calls(struct client *c, const struct sql_stmt *st, struct slice
             !share_vars_note_call(s, slice_of(sql.p + f->offset, f->call_len),
                 share_calls_are_made(st, share_stmt_text(st, sql))))
             pin(c, PIN_BIT(SETTING));
+        link_note_set(c->link, s->vars.link,
+            slice_of(sql.p + f->offset, f->offset > sql.n ? 0 : sql.n - f->offset));
     }
 }
 
@@ -407,6 +409,8 @@ WARM static void note_stmt(struct client *c, const struct sql_stmt *st, struct s
         remember(s);
         if (!share_vars_note(s, st, share_stmt_text(st, sql)))
             pin(c, PIN_BIT(SETTING));
+        link_note_set(c->link, s->vars.link,
+            st->set.scope == SQL_SET_LOCAL ? st->set.name : slice_of_str(""));
         break;
     case SQL_CLOSE:
     case SQL_DDL:
@@ -427,6 +431,7 @@ WARM static void note_stmt(struct client *c, const struct sql_stmt *st, struct s
             break; /* the server refuses DISCARD ALL in a string of several statements */
         remember(s);
         (void)share_vars_note(s, st, sql);
+        link_note_set(c->link, s->vars.link, slice_of_str(""));
         note_discard(c, st);
         break;
     }

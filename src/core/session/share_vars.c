@@ -417,7 +417,7 @@ static struct slice last_argument(struct slice call)
 {
     size_t i;
 
-    if (share_contains(call, "--") || share_contains(call, "/*"))
+    if (slice_contains(call, "--") || slice_contains(call, "/*"))
         return slice_of("", 0);
     for (i = call.n; i > 1; i--)
         if (call.p[i - 1] == ',')

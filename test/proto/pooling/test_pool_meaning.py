@@ -207,3 +207,56 @@ def test_a_function_that_fits_better(pg, pool):
     a.bye()
     b.bye()
     pg.rows("drop function fits(int)")
+
+
+READINGS = [
+    ("datestyle", "sql, dmy", "sql, mdy", "extract(month from '01/02/2024'::date)::int"),
+    ("timezone", "'UTC'", "'Asia/Tokyo'", "extract(epoch from '2024-01-01 00:00:00'::timestamptz)::int"),
+    ("intervalstyle", "postgres", "sql_standard", "extract(hour from '-1 2:00:00'::interval)::int"),
+    ("array_nulls", "on", "off", "case when ('{null}'::text[])[1] is null then 1 else 0 end"),
+    ("transform_null_equals", "off", "on", "case when (select 1 where false) = null then 1 else 0 end"),
+]
+HOWS = {
+    "session": ("set {0} = {1}", "{2}"),
+    "rolled back": ("set {0} = {3}", "begin; set {0} = {1}; {2}; rollback"),
+    "local": ("set {0} = {3}", "begin; set local {0} = {1}; {2}; commit"),
+    "local call": ("set {0} = {3}", "begin; select set_config('{0}', '{4}', true); {2}; commit"),
+    "and back": ("set {0} = {3}", "set {0} = {1}; {2}; set {0} = {3}"),
+}
+
+
+@pytest.fixture
+def one_link(pg, start_pool):
+    return start_pool(pg.address, num_init_children=1, pool_mode="transaction", max_backend_connections=1,
+                      query_wait_timeout=10)
+
+
+@pytest.mark.parametrize("setting,value,other,reading", READINGS, ids=[r[0] for r in READINGS])
+def test_literals_of_a_function_are_read_as_its_caller_has_them(pg, one_link, setting, value, other, reading):
+    """What plpgsql has made of its text belongs to the connection."""
+    bare = value.strip("'")
+    for how, (first, then) in HOWS.items():
+        pg.rows("drop function if exists reads()")
+        pg.rows(f"create function reads() returns int language plpgsql as $f$ begin return {reading}; end $f$")
+        a, b = login(one_link), login(one_link)
+        a.simple(first.format(setting, value, "", other))
+        b.simple(f"set {setting} = {other}")
+        own = [m.row()[0] for m in a.simple(then.format(setting, value, "select reads()", other, bare))
+               if m.type == "D"][-1]
+        assert b.value("select reads()").encode() != own, how
+        assert b.value("select reads()") == b.value(f"select {reading}"), how
+        a.bye()
+        b.bye()
+    pg.rows("drop function reads()")
+
+
+def test_plans_stay_for_who_reads_alike(pg, one_link):
+    """DateStyle "ISO", which drivers ask for, reads as the server's default does; nothing is sent for their sake."""
+    pg.rows("create or replace function kept_plan() returns int language plpgsql as $f$ begin return "
+            "extract(epoch from (clock_timestamp() - 'now'::timestamptz)) * 1000000; end $f$")
+    clients = [login(one_link), login(one_link, DateStyle="ISO"), login(one_link, application_name="x")]
+    found = [int(c.value("select kept_plan()")) for c in clients for _ in range(3)]
+    assert found == sorted(found), "the time of the first call is kept"
+    for c in clients:
+        c.bye()
+    pg.rows("drop function kept_plan()")

@@ -44,6 +44,46 @@ static void check_diff(
     buf_free(&out);
 }
 
+START_TEST(sets_read_literals_alike)
+{
+    struct varset *none = varset_empty(&store);
+    struct varset *iso = varset_empty(&store);
+    struct varset *dmy = varset_empty(&store);
+    struct varset *zone = varset_empty(&store);
+
+    put(&iso, "datestyle", "SELECT pg_catalog.set_config('datestyle','ISO',false)");
+    put(&iso, "work_mem", "SET work_mem = '1MB'");
+    put(&dmy, "datestyle", "SET datestyle = 'iso, dmy'");
+    put(&zone, "timezone", "SET TIME ZONE 'UTC'");
+    ck_assert_uint_eq(none->reads, iso->reads);
+    ck_assert_uint_ne(none->reads, dmy->reads);
+    ck_assert_uint_ne(none->reads, zone->reads);
+    ck_assert_uint_ne(dmy->reads, zone->reads);
+    put(&zone, "application_name", "SET application_name = 'x'");
+    varset_drop(&zone, s("timezone"));
+    ck_assert_uint_eq(none->reads, zone->reads);
+    varset_unref(&none);
+    varset_unref(&iso);
+    varset_unref(&dmy);
+    varset_unref(&zone);
+}
+END_TEST
+
+static const struct {
+    const char *sql;
+    bool may;
+} may_read[] = {{"timezone", true}, {"work_mem", false}, {"my.own", false}, {"", false},
+    {"set_config('TimeZone', 'UTC', true)", true},
+    {"set_config('my.own', 'timezone', true)", false}, {"set_config($1, 'UTC', true)", true},
+    {"set_config(E'time\\zone', '', true)", true},
+    {"set_config('IntervalStyle', $1, true), 1", true}};
+
+START_TEST(what_may_read_otherwise)
+{
+    ck_assert_int_eq(varset_may_read(s(may_read[_i].sql)), may_read[_i].may);
+}
+END_TEST
+
 START_TEST(equal_sets_are_one)
 {
     struct varset *a = varset_empty(&store);
@@ -145,6 +185,9 @@ int main(void)
     TCase *tc = tcase_create("varset");
 
     tcase_add_checked_fixture(tc, start, end);
+    tcase_add_test(tc, sets_read_literals_alike);
+    tcase_add_loop_test(
+        tc, what_may_read_otherwise, 0, (int)(sizeof may_read / sizeof may_read[0]));
     tcase_add_test(tc, equal_sets_are_one);
     tcase_add_test(tc, diff_sets_and_resets);
     tcase_add_test(tc, identity_goes_first_and_comes_last);
