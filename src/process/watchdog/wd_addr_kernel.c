@@ -18,7 +18,7 @@
 #include "wd_addr_int.h"
 
 #define ASK_TIMES    3
-#define ASK_GAP_MS   60
+#define ASK_GAP_MS   LOOP_TICK_MS
 #define RENEW_MS     200 /* not more often: everybody who watches addresses is told each time */
 #define TRY_AGAIN_MS 500
 #define MARGIN_MS    (WD_ADDR_MIN_LEASE_MS - WD_ADDR_LATE_MS - 1000)

@@ -404,6 +404,8 @@ void wd_lead_changed(struct wd *w)
 
 int64_t wd_lead_tick_ms(const struct wd *w)
 {
+    if (w->raft == NULL && !w->is_new)
+        return LOOP_TICK_MS; /* others may wait for its word: watchdog.c, begin */
     if (w->lead.since_boot_ms == 0)
         return WD_TICK_MS;
     return w->lead.yields || !w->lead.is_led ? LOOP_TICK_MS : WD_TICK_MS / 2;
