@@ -62,9 +62,10 @@ struct pool {
     struct list kept_node;    /* be->kept since the last client left; detached while one is here */
     uint32_t nopening;        /* links that are opening for whoever waits longest */
     uint32_t nwaiting;
-    uint32_t head_changes;    /* how often the head of `waiting` left */
-    struct pool_said *said;   /* at the last login with notices; NULL mostly */
-    struct paramset defaults; /* what links report of settings that nobody has SET: share_login.c */
+    uint32_t head_changes;  /* how often the head of `waiting` left */
+    struct pool_said *said; /* at the last login with notices; NULL mostly */
+    struct paramset
+        defaults; /* what links report of settings that nobody has SET: exchange_login.c */
     /* The pools of the same user and database, by the last bits of their nodes, as they were when
      * be->npools_gone was near_gone: pool_near. */
     struct pool *near[POOL_NEAR];
@@ -167,7 +168,7 @@ void pool_request_init(struct pool_request *req);
 /* False when a client of this pool is not to be given to a worker with more time: links are what is
  * waited for, and they could not follow it. */
 bool pool_lets_go(const struct pool *pool);
-/* A link that is free and needs no look, for a client that shares links and may have a used one
+/* A link that is free and needs no look, for a followed client and may have a used one
  * (may_reuse of its requests): one with the settings `vars` rather than another, and not that of
  * `avoid_id`. NULL: there is none, or others wait: pool_acquire is to be asked. */
 struct link *pool_borrow(struct pool *pool, const struct varset *vars, uint64_t avoid_id,

@@ -77,7 +77,7 @@ const struct conf_session *client_conf(const struct client *c);
 int32_t client_row_index(const struct client *c);
 /* True when the server may read `text` otherwise than our parser does: what a backslash means
  * depends on standard_conforming_strings, and on the encoding. */
-bool share_text_is_doubtful(const struct client *c, struct slice text);
+bool sstate_text_is_doubtful(const struct client *c, struct slice text);
 
 /* ---- its links ---- */
 

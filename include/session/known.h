@@ -45,13 +45,13 @@ void count_statement(struct sessions *ss, int node, enum count_kind kind);
 /* ---- the catalogue ---- */
 
 /* Learns what other workers changed in the catalogue since. */
-void balance_worker_refresh(struct sessions *ss);
+void plan_worker_refresh(struct sessions *ss);
 /* The schema has changed: all workers forget their answers. */
-void balance_worker_ddl(struct sessions *ss);
+void plan_worker_ddl(struct sessions *ss);
 /* How often the schema has changed, as far as we are told. */
-uint64_t balance_worker_change(const struct sessions *ss);
+uint64_t plan_worker_change(const struct sessions *ss);
 /* What this worker or another one was told. Returns 0, or -1 when it has to be asked for. */
-int balance_worker_lookup(struct sessions *ss, struct route_scope scope,
+int plan_worker_lookup(struct sessions *ss, struct route_scope scope,
     const struct route_question *q, int64_t now_us, uint32_t *bits);
 
 #endif

@@ -75,8 +75,8 @@ struct sessions {
     const struct native_ops *native;       /* sessions that write to all nodes; NULL: none does */
     struct native_waiters *native_waiters; /* those that wait for each other; NULL: nobody has */
     struct native_decisions *decisions;    /* what those commit in two phases; NULL: nothing yet */
-    struct share_turn *spare_turns;        /* SHARE_SPARE_TURNS at most */
-    unsigned nspare_turns;
+    struct errand *spare_errands;          /* SPARE_ERRANDS at most */
+    unsigned nspare_errands;
     struct session_stmts *stmts;      /* NULL: statements are not counted apart */
     struct session_stmts *stmts_kept; /* while they are not: what was counted with before */
     double log_sample; /* log_statement_sample_rate, added up: from 1 on the next one is logged */
@@ -95,17 +95,17 @@ struct sessions {
     struct hash_table said;      /* texts by client, while statements are logged */
     struct route_rules *rules;   /* of `conf`; NULL: nothing is balanced */
     struct route_cache *answers; /* of the catalogue */
-    struct balance_worker *balance_worker;
-    struct login_auth *auth;          /* rules, users, failed logins */
-    struct prep_store preps;          /* statements of clients that share links */
-    struct share_wait *spare_wait;    /* kept for the next client that needs one */
-    int64_t greetings_from_us;        /* what was said before is not believed any more */
-    struct share_greeting *greetings; /* SHARE_GREETINGS of them, made when needed */
-    struct paramset last_startup;     /* of the client that logged in last */
-    struct varset *last_base;         /* ... as settings; NULL: not known */
-    struct list homeless;             /* clients that wait for a primary */
+    struct plan_worker *plan_worker;
+    struct login_auth *auth;         /* rules, users, failed logins */
+    struct prep_store preps;         /* statements of followed clients */
+    struct link_wish *spare_wait;    /* kept for the next client that needs one */
+    int64_t greetings_from_us;       /* what was said before is not believed any more */
+    struct greeting_said *greetings; /* GREETINGS of them, made when needed */
+    struct paramset last_startup;    /* of the client that logged in last */
+    struct varset *last_base;        /* ... as settings; NULL: not known */
+    struct list homeless;            /* clients that wait for a primary */
     struct timer homeless_timer;
-    struct list queued;      /* sharing clients in the queues of pools */
+    struct list queued;      /* followed clients in the queues of pools */
     uint64_t queued_version; /* of the view, as they know it */
     struct list looking;     /* logins whose server was gone */
     struct timer view_timer;
@@ -129,8 +129,8 @@ struct sessions {
     /* False when that worker takes no more clients; NULL: nobody goes anywhere. */
     bool (*may_give)(struct sessions *ss, int ordinal);
     struct session_warm warm;
-    struct share_cache_worker *cache; /* the query cache; NULL: there is none */
-    uint32_t nrandom;                 /* bytes of `random` that nobody has been given */
+    struct cached_worker *cache; /* the query cache; NULL: there is none */
+    uint32_t nrandom;            /* bytes of `random` that nobody has been given */
     uint8_t random[256];
 };
 

@@ -222,7 +222,7 @@ def test_ddl_in_another_worker(cluster, make, mode):
         w.bye()
 
 
-# ----------------------------------------------------------------- clients that share links
+# ----------------------------------------------------------------- followed clients
 
 SHARED = {"pool_mode": "transaction"}
 

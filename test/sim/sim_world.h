@@ -97,7 +97,7 @@ void server_kill_one(void);
 void server_set_down(int i, bool is_down);
 bool server_is_down(int i);
 bool server_is_standby(int i);
-/* A session of a client that shares links is tied to what was the primary once: PostgreSQL would
+/* A session of a followed client is tied to what was the primary once: PostgreSQL would
  * have ended it. */
 bool server_holds_session(void);
 int server_primary(void);
@@ -228,7 +228,7 @@ struct mailboxes *workers_boxes(void);
 /* The session that has this server process cannot move; when it has gone, what it sent before may
  * still be run. */
 bool workers_is_tied(int pid, bool was_tied);
-/* The same of a client that shares links. */
+/* The same of a followed client. */
 bool workers_is_held(int pid);
 /* The settings are read again: other ones, which each worker takes when its turn comes. */
 void workers_reload(void);

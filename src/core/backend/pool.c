@@ -109,7 +109,7 @@ HOT static struct link *pool_lend(
 /* A link that was idle for longer may have been closed by the server unseen: looked at first. */
 #define SHARED_CHECK_US 10000
 
-/* The newest idle link that suits a client that shares links: one with its settings rather than
+/* The newest idle link that suits a followed client: one with its settings rather than
  * one without. */
 HOT static struct link *pool_find_shared(
     const struct pool *pool, const struct varset *vars, uint64_t avoid_id)

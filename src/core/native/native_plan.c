@@ -39,7 +39,7 @@ static int lookup(void *ctx, const struct route_question *q, uint32_t *bits)
 {
     struct native *n = ctx;
 
-    return balance_worker_lookup(n->ss, scope_of(n), q, loop_now_us(n->ss->loop), bits);
+    return plan_worker_lookup(n->ss, scope_of(n), q, loop_now_us(n->ss->loop), bits);
 }
 
 static void ask_catalogue(struct native *n, const struct route_decision *d)
@@ -183,7 +183,7 @@ void native_parse(struct native *n, struct slice sql, struct sql_facts *facts)
     if (sql_parse(n->arena, sql, facts) == -1)
         facts->nstmts = 0;
     /* Where its strings end depends on standard_conforming_strings, or the encoding. */
-    if (route_text_may_differ(sql) && share_text_is_doubtful(n->c, sql))
+    if (route_text_may_differ(sql) && sstate_text_is_doubtful(n->c, sql))
         *facts = (struct sql_facts){.status = SQL_SYNTAX};
 }
 
@@ -283,7 +283,7 @@ static enum native_verdict judge_read(struct native *n, struct slice text,
 
     in.who.user = pool_user(client_pool(n->c));
     in.who.database = pool_database(client_pool(n->c));
-    balance_worker_refresh(ss);
+    plan_worker_refresh(ss);
     route_statement(&in, text, facts, i, &d);
     if (d.must_ask) {
         ask_catalogue(n, &d);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: PostgreSQL
  * client_kind_int.h: what differs by how a client is served: relayed (session mode over one
- * server), sharing links, writing to all nodes, in the virtual database. A client has the table of
+ * server), followed, writing to all nodes, in the virtual database. A client has the table of
  * its kind from when that is known (client.kind), so that nobody asks which it is. */
-#ifndef PGP_CLIENT_KIND_INT_H
-#define PGP_CLIENT_KIND_INT_H
+#ifndef PGP_SESSION_CLIENT_KIND_INT_H
+#define PGP_SESSION_CLIENT_KIND_INT_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,7 +16,7 @@ struct client;
 struct err;
 struct link;
 struct prep;
-struct share_turn;
+struct errand;
 struct sql_facts;
 struct sql_tx;
 
@@ -102,7 +102,7 @@ struct client_kind {
     /* An order about a client by its number is not its server's alone to carry out. */
     bool (*orders)(struct client *c);
     /* What it has while something of its own is under way, or may be; NULL: nothing. */
-    struct share_turn *(*turn)(const struct client *c);
+    struct errand *(*errand)(const struct client *c);
     /* The link that stays its between exchanges, while it has no other; or NULL. */
     struct link *(*kept)(const struct client *c);
     /* The row of its link tells what it runs, as nobody else has that link. */
@@ -113,7 +113,7 @@ struct client_kind {
      * False: it is to be looked at further. */
     bool (*place)(struct client *c, struct prep *prep, struct slice sql,
         const struct sql_facts *facts, int *node);
-    /* One in a transaction may go as it is: see share_quick_goes_on. */
+    /* One in a transaction may go as it is: see exchange_quick_goes_on. */
     bool (*goes_on)(struct client *c, struct slice sql);
     /* *node is home: another one for a query that is known, or for a sequence, of which *kept may
      * be sent again. FEED_PASS: it stands. */
@@ -123,7 +123,7 @@ struct client_kind {
         struct client *c, const char *p, const char *end, int *node, struct slice *kept);
     /* The choice was made with this step, which is returned. */
     enum feed_step (*chosen)(struct client *c, enum feed_step step);
-    /* Its transaction lives on a standby, which has not what `sql` reads: see share_home_lacks. */
+    /* Its transaction lives on a standby, which has not what `sql` reads: see plan_aside_lacks. */
     bool (*lacks)(struct client *c, struct slice sql);
     /* It is known to read, and to do nothing but that. */
     bool (*reads)(struct client *c, struct slice sql);
@@ -135,7 +135,7 @@ struct client_kind {
     void (*begun)(struct client *c, const struct sql_tx *tx);
     void (*sent)(struct client *c, struct slice sql);
     void (*routed)(struct client *c, enum route_event event);
-    /* PGPOOL EXPLAIN: see balance_explain_asks; fills `out` and returns the facts. */
+    /* PGPOOL EXPLAIN: see exchange_explain_asks; fills `out` and returns the facts. */
     bool (*explain_asks)(struct client *c, struct slice sql);
     const struct sql_facts *(*explain)(
         struct client *c, struct slice sql, struct admin_explain *out);
@@ -144,19 +144,19 @@ struct client_kind {
 /* Of a worker. Tables: client_kinds.c. */
 struct client_kinds {
     struct client_kind relayed;
-    struct client_kind sharing;
-    struct client_kind balanced; /* sharing, and its reads may leave where writes go */
+    struct client_kind followed;
+    struct client_kind balanced; /* followed, and its reads may leave where writes go */
     struct client_kind native;
     struct client_kind console;
 };
 extern const struct client_kinds client_kinds;
 
-/* What the tables name. client_feed.c: */
-void client_feed_messages(struct client *c, const char *p, const char *end);
-void client_feed_relayed(struct client *c, const char *p, const char *end);
+/* What the tables name. feed.c: */
+void feed_each_message(struct client *c, const char *p, const char *end);
+void feed_relayed(struct client *c, const char *p, const char *end);
 enum feed_step client_message(struct client *c, struct feed_run *run, char type, struct slice msg,
     bool is_whole, const char *end);
 /* client_cancel.c */
-bool client_cancel_sharing(struct client *c, int fd);
+bool client_cancel_followed(struct client *c, int fd);
 
 #endif

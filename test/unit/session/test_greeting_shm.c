@@ -9,7 +9,7 @@
 
 #include "backend/link.h"
 
-#include "greeting_int.h"
+#include "client/greeting_int.h"
 #include "run_suite.h"
 
 #define NWORKERS 2

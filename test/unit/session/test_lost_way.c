@@ -5,52 +5,52 @@
 #include <check.h>
 #include <stdlib.h>
 
-#include "lost_way_int.h"
+#include "exchange/lost_way_int.h"
 #include "run_suite.h"
 
 struct case_ {
     const char *what;
-    enum share_phase phase;
+    enum phase phase;
     unsigned facts;
     enum lost_way way;
 };
 
 static const struct case_ cases[] = {
-    {"the login of a link", SHARE_OPENING, 0, LOST_OPENING},
-    {"... for a session that has lost what tied it", SHARE_OPENING, LOST_IS_TIED, LOST_OPENING},
-    {"the session's settings were under way", SHARE_SYNCING, LOST_OWES, LOST_BETWEEN},
-    {"a question of ours", SHARE_ASKING, LOST_OWES, LOST_BETWEEN},
-    {"a Describe of ours", SHARE_LOOKING, LOST_OWES, LOST_BETWEEN},
-    {"a question on another link whether it may do something", SHARE_JUDGING, LOST_OWES,
+    {"the login of a link", PHASE_OPENING, 0, LOST_OPENING},
+    {"... for a session that has lost what tied it", PHASE_OPENING, LOST_IS_TIED, LOST_OPENING},
+    {"the session's settings were under way", PHASE_SYNCING, LOST_OWES, LOST_BETWEEN},
+    {"a question of ours", PHASE_ASKING, LOST_OWES, LOST_BETWEEN},
+    {"a Describe of ours", PHASE_LOOKING, LOST_OWES, LOST_BETWEEN},
+    {"a question on another link whether it may do something", PHASE_JUDGING, LOST_OWES,
         LOST_BETWEEN},
-    {"... on its own", SHARE_JUDGING, LOST_OWES | LOST_IS_JUDGED, LOST_JUDGING},
-    {"... to which it was tied", SHARE_JUDGING, LOST_OWES | LOST_IS_JUDGED | LOST_IS_TIED,
+    {"... on its own", PHASE_JUDGING, LOST_OWES | LOST_IS_JUDGED, LOST_JUDGING},
+    {"... to which it was tied", PHASE_JUDGING, LOST_OWES | LOST_IS_JUDGED | LOST_IS_TIED,
         LOST_ENDS},
-    {"the client has its answer, and something is put right", SHARE_REPAIRING, LOST_OWES,
+    {"the client has its answer, and something is put right", PHASE_REPAIRING, LOST_OWES,
         LOST_BETWEEN},
-    {"a temporary table was on it", SHARE_ATTACHED, LOST_IS_TIED, LOST_ENDS},
-    {"... while something is put right", SHARE_REPAIRING, LOST_IS_TIED | LOST_OWES, LOST_ENDS},
-    {"a row was told in part", SHARE_ATTACHED, LOST_IN_MESSAGE | LOST_OWES, LOST_ENDS},
-    {"... of a read that had left its transaction", SHARE_ATTACHED,
+    {"a temporary table was on it", PHASE_ATTACHED, LOST_IS_TIED, LOST_ENDS},
+    {"... while something is put right", PHASE_REPAIRING, LOST_IS_TIED | LOST_OWES, LOST_ENDS},
+    {"a row was told in part", PHASE_ATTACHED, LOST_IN_MESSAGE | LOST_OWES, LOST_ENDS},
+    {"... of a read that had left its transaction", PHASE_ATTACHED,
         LOST_IN_MESSAGE | LOST_OWES | LOST_HAS_HOME, LOST_ENDS},
-    {"at rest in a transaction", SHARE_ATTACHED, 0, LOST_FAILS},
-    {"a write", SHARE_ATTACHED, LOST_OWES, LOST_FAILS},
-    {"a read of which nothing was told", SHARE_ATTACHED, LOST_OWES | LOST_MAY_REPEAT,
+    {"at rest in a transaction", PHASE_ATTACHED, 0, LOST_FAILS},
+    {"a write", PHASE_ATTACHED, LOST_OWES, LOST_FAILS},
+    {"a read of which nothing was told", PHASE_ATTACHED, LOST_OWES | LOST_MAY_REPEAT,
         LOST_REPEATED},
-    {"... that was refused, too", SHARE_ATTACHED, LOST_OWES | LOST_MAY_REPEAT | LOST_WAS_REFUSED,
+    {"... that was refused, too", PHASE_ATTACHED, LOST_OWES | LOST_MAY_REPEAT | LOST_WAS_REFUSED,
         LOST_REPEATED},
-    {"a write that a standby refused", SHARE_ATTACHED, LOST_OWES | LOST_WAS_REFUSED, LOST_PUT_BACK},
-    {"ROLLBACK", SHARE_ATTACHED, LOST_OWES | LOST_IS_ROLLBACK, LOST_ROLLED_BACK},
-    {"the tag was told, the end was not", SHARE_ATTACHED, LOST_OWES | LOST_IS_OVER,
+    {"a write that a standby refused", PHASE_ATTACHED, LOST_OWES | LOST_WAS_REFUSED, LOST_PUT_BACK},
+    {"ROLLBACK", PHASE_ATTACHED, LOST_OWES | LOST_IS_ROLLBACK, LOST_ROLLED_BACK},
+    {"the tag was told, the end was not", PHASE_ATTACHED, LOST_OWES | LOST_IS_OVER,
         LOST_BEHIND_END},
-    {"a read that left was parked", SHARE_SYNCING, LOST_OWES | LOST_HAS_HOME, LOST_HOMEWARD},
-    {"... while its link logged in", SHARE_OPENING, LOST_HAS_HOME, LOST_HOMEWARD},
-    {"... was not sent yet", SHARE_ATTACHED, LOST_HAS_HOME, LOST_HOMEWARD},
-    {"... was sent, nothing told", SHARE_ATTACHED, LOST_OWES | LOST_HAS_HOME | LOST_MAY_REPEAT,
+    {"a read that left was parked", PHASE_SYNCING, LOST_OWES | LOST_HAS_HOME, LOST_HOMEWARD},
+    {"... while its link logged in", PHASE_OPENING, LOST_HAS_HOME, LOST_HOMEWARD},
+    {"... was not sent yet", PHASE_ATTACHED, LOST_HAS_HOME, LOST_HOMEWARD},
+    {"... was sent, nothing told", PHASE_ATTACHED, LOST_OWES | LOST_HAS_HOME | LOST_MAY_REPEAT,
         LOST_OUT_REPEATED},
-    {"... was told but for its end", SHARE_ATTACHED, LOST_OWES | LOST_HAS_HOME | LOST_IS_OVER,
+    {"... was told but for its end", PHASE_ATTACHED, LOST_OWES | LOST_HAS_HOME | LOST_IS_OVER,
         LOST_OUT_OVER},
-    {"... was told in part", SHARE_ATTACHED, LOST_OWES | LOST_HAS_HOME, LOST_OUT_FAILS},
+    {"... was told in part", PHASE_ATTACHED, LOST_OWES | LOST_HAS_HOME, LOST_OUT_FAILS},
 };
 
 START_TEST(decides)
@@ -68,18 +68,18 @@ START_TEST(repeats_nothing_else)
     unsigned facts;
     int phase;
 
-    for (phase = SHARE_DETACHED; phase <= SHARE_REPAIRING; phase++)
+    for (phase = PHASE_DETACHED; phase <= PHASE_REPAIRING; phase++)
         for (facts = 0; facts < 0x200; facts++) {
-            enum lost_way way = lost_way_of((enum share_phase)phase, facts);
+            enum lost_way way = lost_way_of((enum phase)phase, facts);
 
             if (way == LOST_REPEATED || way == LOST_OUT_REPEATED) {
-                ck_assert_int_eq(phase, SHARE_ATTACHED);
+                ck_assert_int_eq(phase, PHASE_ATTACHED);
                 ck_assert_uint_ne(facts & LOST_MAY_REPEAT, 0);
                 ck_assert_uint_eq(facts & (LOST_IN_MESSAGE | LOST_IS_OVER), 0);
             }
             if (way == LOST_PUT_BACK)
                 ck_assert_uint_ne(facts & LOST_WAS_REFUSED, 0);
-            if ((facts & LOST_IN_MESSAGE) != 0 && phase != SHARE_OPENING)
+            if ((facts & LOST_IN_MESSAGE) != 0 && phase != PHASE_OPENING)
                 ck_assert_int_eq(way, LOST_ENDS);
         }
 }

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "savepoints_int.h"
+#include "sstate/savepoints_int.h"
 #include "run_suite.h"
 
 /* A transaction in words: `set X` gives the one setting that there is the value X, `pin N` and `let
@@ -53,7 +53,7 @@ static const struct case_ cases[] = {
 
 static struct varset_store store;
 static struct savepoints sp;
-static struct share_vars vars;
+static struct sstate_vars vars;
 static uint32_t pins;
 
 static void start(void)
@@ -70,7 +70,7 @@ static void start(void)
 static void end(void)
 {
     savepoints_forget(&sp);
-    share_vars_clear(&vars);
+    sstate_vars_clear(&vars);
     ck_assert_uint_eq(store.table.count, 1);
     varset_store_fini(&store);
 }

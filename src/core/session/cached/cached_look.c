@@ -1,0 +1,717 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * cached_look.c: may a client have a result that is kept, and which? Runs in: workers. The key
+ * of a result is all that decides about it, byte by byte: the database, the user, what the session
+ * has set, the server, the tables that the names lead to, the text, and of the extended protocol
+ * types, values and formats. */
+#include "config.h"
+
+#include <string.h>
+
+#include "base/hot.h"
+#include "base/log.h"
+#include "config/conf.h"
+#include "config/conf_param.h"
+#include "config/pools_conf.h"
+#include "wire/batch.h"
+
+#include "results/results_int.h"
+#include "follow/follow_columns_int.h"
+#include "names/names_int.h"
+#include "sstate/phase_int.h"
+
+/* Of which kind a key is. */
+#define KEY_QUERY     'Q'
+#define KEY_DESCRIBED 'P' /* of the extended protocol, with the columns of its portal */
+#define KEY_ROWS      'R' /* ... without */
+
+/* A BEGIN that was answered and not sent. */
+static bool begins_otherwise(const struct sstate *s)
+{
+    struct slice begin = buf_slice(&s->errand->begin);
+
+    return slice_contains(begin, "repeatable") || slice_contains(begin, "serializable");
+}
+
+/* Its server, or what it has there, is not what its key would say. */
+static bool is_apart(const struct client *c)
+{
+    const struct sstate *s = c->sstate;
+
+    return results_are_elsewhere(c) || s->greeted_alone || s->owes_parameters ||
+           sstate_tx_is_lost(s) || s->has_temp_path;
+}
+
+/* What is asked now is of a session whose every trait is known, and it has not written. */
+static bool is_eligible(const struct client *c)
+{
+    const struct sstate *s = c->sstate;
+    const struct errand *t = s->errand;
+
+    if ((s->phase > PHASE_WAITING || t->home != NULL) && !cached_own_is_quiet(c) &&
+        !cached_sees_commits(c))
+        return false;
+    if (!cached_knows_session(s))
+        return false;
+    if (is_apart(c) || client_local(c) != NULL || c->local_batch || c->local_error ||
+        c->server_batch || c->trace.client || (t->cache != NULL && t->cache->has_done_more) ||
+        (c->rare != NULL && c->rare->out != NULL) || cached_who(c)->says_isolation)
+        return false;
+    return s->tx != SSTATE_TX_VIRTUAL || !begins_otherwise(s);
+}
+
+/* A link that is lent says where: the client's pool is not to become another one under it. */
+static int node_of_writes(struct client *c)
+{
+    const struct link *lent = c->sstate->errand->home != NULL ? c->sstate->errand->home : c->link;
+    int node;
+
+    if (lent == NULL)
+        return sstate_write_node(c);
+    node = lent->pool->cluster_node;
+    return node >= POOLS_FIRST_TARGET || node == sessions_write_node(c->ss) ? node : VIEW_NO_NODE;
+}
+
+/* False: no server is known to take writes, or nothing tells it apart. In memcached a node's number
+ * says nothing: another pgpool may have given it to another server; `key` gets its address then. */
+static bool head_of(
+    struct client *c, char kind, uint16_t nreads, struct qcache_key_head *head, struct buf *key)
+{
+    int node = node_of_writes(c);
+    const char *host;
+    int64_t timeout_ms;
+    int port;
+
+    if (node == VIEW_NO_NODE)
+        return false;
+    *head = (struct qcache_key_head){.node = (uint32_t)node, .nreads = nreads, .kind = kind};
+    if (node < c->ss->view.nnodes) {
+        head->timeline = c->ss->view.node[node].timeline;
+        head->version = c->ss->view.node[node].server_version / 10000;
+        head->system = c->ss->view.node[node].system_id;
+    }
+    if (c->ss->cache->far == NULL || head->system != 0)
+        return true;
+    return pools_conf_address(c->ss->conf, node, &host, &port, &timeout_ms) &&
+           qcache_put_address(key, host, port);
+}
+
+/* What a key is made of but for settings and the like. */
+struct look {
+    char kind; /* KEY_... */
+    struct slice sql;
+    struct slice types;  /* of the Parse */
+    struct slice values; /* of the Bind, with formats */
+    uint64_t told;       /* columns that the client goes by and does not ask for; 0: none */
+};
+
+static bool make_key(struct client *c, const struct look *l, const struct qcache_judgement *j)
+{
+    struct cached_worker *w = c->ss->cache;
+    const struct qcache_who *who = cached_who(c);
+    struct buf *key = &w->key;
+    struct qcache_key_head head;
+
+    buf_clear(key);
+    buf_put(key, who->key.data, who->key.len);
+    if (!head_of(c, l->kind, j->nreads, &head, key))
+        return false;
+    buf_put(key, &head, sizeof head);
+    buf_put(key, j->reads, j->nreads * sizeof j->reads[0]);
+    buf_put_u32(key, (uint32_t)l->sql.n);
+    buf_put(key, l->sql.p, l->sql.n);
+    if (l->kind != KEY_QUERY) {
+        buf_put_u32(key, (uint32_t)l->types.n);
+        buf_put(key, l->types.p, l->types.n);
+        buf_put(key, &l->told, sizeof l->told);
+        buf_put(key, l->values.p, l->values.n);
+    }
+    w->key_hash = hash_bytes(key->data + who->key.len, key->len - who->key.len, who->hash);
+    return key->len <= CACHE_KEY_MAX;
+}
+
+/* Of what make_key has made. */
+static struct cache_key key_of(const struct cached_worker *w)
+{
+    return (struct cache_key){buf_slice(&w->key), w->key_hash};
+}
+
+struct wanted {
+    struct slice sql;
+    struct slice user;
+    struct slice database;
+};
+
+static bool is_wanted(void *ctx, struct slice key)
+{
+    const struct wanted *w = ctx;
+    struct slice sql = qcache_key_text(key, w->database, w->user);
+
+    return sql.p != NULL && slice_eq(qcache_text_bare(sql), w->sql);
+}
+
+/* Nobody can list what is there. */
+static void delete_far(struct client *c, const struct wanted *w)
+{
+    struct results_cells cells = {0};
+
+    results_cells_add(&cells,
+        qcache_cell_text(cache_cell_database(pool_database_there(c->pool)), w->user, w->sql));
+    cache_gens_hold(c->ss->cache->gens, c->ss->env->slot, cells.p, cells.n);
+    results_tell_add(c, &cells, false, results_far_watch(c->ss->cache, cells.p[0]));
+}
+
+bool cached_delete(void *ctx, struct slice sql, struct slice user, struct slice database)
+{
+    struct client *c = ctx;
+    struct wanted w = {qcache_text_bare(sql), user, database};
+
+    if (c->ss->cache->far != NULL) {
+        delete_far(c, &w);
+        return true;
+    }
+    return cache_delete_all(c->ss->cache->store, is_wanted, &w) > 0;
+}
+
+/* --- the answer --- */
+
+/* `head` and the result that is kept, and that all is done, in ss->cache->room. */
+static bool fetch(struct client *c, const struct cache_hit *hit, struct slice head)
+{
+    struct cached_worker *w = c->ss->cache;
+    char ready[] = {BE_READY, 0, 0, 0, 5, sstate_tx_status(c)};
+
+    buf_clear(&w->room);
+    buf_put(&w->room, head.p, head.n);
+    if (!cache_copy(w->store, hit, 0, hit->len, buf_reserve(&w->room, hit->len)))
+        return false;
+    buf_advance(&w->room, hit->len);
+    buf_put(&w->room, ready, sizeof ready);
+    return true;
+}
+
+COLD static void log_hit(struct client *c, struct slice sql)
+{
+    struct client_log_scope scope;
+    struct buf detail = {0};
+
+    client_log_statement(c, "", sql);
+    if (!conf_session_of(c->ss->gen, client_override(c))->log_per_node_statement)
+        return;
+    client_log_enter(&scope, c);
+    buf_printf(&detail, "query result fetched from cache. statement: %.*s", (int)sql.n, sql.p);
+    buf_put_byte(&detail, '\0');
+    log_at_detail(LVL_LOG, detail.data, NULL, "fetch from memory cache");
+    buf_free(&detail);
+    client_log_leave(&scope);
+}
+
+/* FEED_LOCAL: the answer is in ss->cache->room. FEED_PASS: the result is not kept, and may be. */
+static enum feed_step find(struct client *c, struct slice head, const struct qcache_judgement *j,
+    const struct cached_said *said, struct cache_hit *hit)
+{
+    struct cached_worker *w = c->ss->cache;
+    struct cache_key key = key_of(w);
+    char ready[] = {BE_READY, 0, 0, 0, 5, sstate_tx_status(c)};
+    enum feed_step step;
+
+    hit->took_us = 0;
+    if (w->far == NULL)
+        return cache_find(w->store, &key, loop_now_us(c->ss->loop), hit) && fetch(c, hit, head)
+                   ? FEED_LOCAL
+                   : FEED_PASS;
+    buf_clear(&w->room);
+    buf_put(&w->room, head.p, head.n);
+    step = results_far_look(c, &key, j, said, hit, &w->room);
+    if (step == FEED_LOCAL)
+        buf_put(&w->room, ready, sizeof ready);
+    return step;
+}
+
+/* Of one statement that is answered. */
+HOT static void note_hit(struct client *c, const struct cache_hit *hit, struct slice sql)
+{
+    struct cached_worker *w = c->ss->cache;
+    struct sstate *s = c->sstate;
+
+    if (!s->is_counted)
+        client_stats_on_query(c);
+    s->is_counted = false;
+    w->hits++;
+    client_stmts_hit(c, sql);
+    cache_note_hit(w->store, hit, hash_bytes(sql.p, sql.n, 0), sql);
+    if (client_log_statements(c))
+        log_hit(c, sql);
+    client_note_local(c, sql);
+}
+
+/* What is in ss->cache->room is all that it waits for. */
+HOT static void tell_room(struct client *c)
+{
+    struct cached_worker *w = c->ss->cache;
+    struct sstate *s = c->sstate;
+
+    s->errand->leave.needs_snapshot = s->errand->leave.needs_snapshot || s->tx == SSTATE_TX_VIRTUAL;
+    if (s->errand->cache != NULL)
+        s->errand->cache->wait_until_us = 0;
+    client_stats_on_bytes_out(&c->stats, w->room.len);
+    (void)stream_send_later(&c->stream, w->room.data, w->room.len);
+    if (w->room.cap > BUF_SMALL_BYTES)
+        buf_free(&w->room);
+    client_note_idle(c);
+}
+
+HOT static void tell(struct client *c, const struct cache_hit *hit, struct slice sql)
+{
+    lent_stop_asking(c); /* it may have stood in a queue */
+    note_hit(c, hit, sql);
+    tell_room(c);
+}
+
+/* ss->cache->key is its key. Asks for it, or waits for another client who does. */
+static enum feed_step miss(struct client *c, const struct qcache_judgement *j,
+    const struct cached_said *said, const struct look *l, uint32_t took_us)
+{
+    struct cached_worker *w = c->ss->cache;
+    struct cache_key key = key_of(w);
+    enum cache_turn errand = cache_flight_enter(w->store, &key, loop_now_us(c->ss->loop));
+
+    if (errand != CACHE_TURN_WAIT || !results_may_wait(c)) {
+        results_fill_begin(c, j, &key, said, errand, 0, l->kind != KEY_ROWS);
+        return FEED_AGAIN;
+    }
+    lent_stop_asking(c); /* it may have stood in a queue */
+    results_line_up(c, results_of(c), key.hash, took_us);
+    phase_goto(c, PHASE_WAITING);
+    c->was_told_to_wait = true; /* nothing is said of connections, which it does not wait for */
+    client_row_state(c, CLIENT_STATE_WAITING, WAIT_REASON_RESULT);
+    client_stats_on_wait_begin(c);
+    return FEED_PARK;
+}
+
+/* --- simple queries --- */
+
+/* The judgement about it, asked for when it is not known. NULL, and *step says whether to wait:
+ * there is none. */
+static const struct qcache_judgement *judge(
+    struct client *c, const struct sql_facts *facts, enum feed_step *step)
+{
+    const struct qcache_judgement *j = NULL;
+
+    *step = FEED_AGAIN;
+    if (facts->status != SQL_OK || cached_scope(c, facts) == -1 ||
+        c->ss->cache->scope.len == c->ss->cache->question_at)
+        return NULL; /* not known, or it names nothing */
+    j = cached_judged(c);
+    if (j == NULL && results_are_good(c))
+        *step = cached_ask(c);
+    return j;
+}
+
+static enum qcache_reason reason_of(const struct qcache_judgement *j, bool is_forced)
+{
+    enum qcache_reason r = (enum qcache_reason)(is_forced ? j->forced_reason : j->reason);
+
+    return r == QCACHE_R_NONE && j->repeats_reads ? QCACHE_R_ISOLATION : r;
+}
+
+/* Whether the catalogue has to be asked about what it does: it names something, and may have to do
+ * with results that are kept. */
+static bool is_of_interest(const struct sql_facts *facts, struct slice sql)
+{
+    return (qcache_writes(facts, sql) & (QCACHE_W_TABLES | QCACHE_W_FUNCTIONS)) != 0;
+}
+
+/* Nothing is left of what was looked at before. */
+static void begin_look(struct client *c)
+{
+    results_fill_drop(c);
+    cached_note_judged(c, NULL, slice_of(NULL, 0), NULL);
+}
+
+enum feed_step cached_query(struct client *c, struct slice sql, const struct sql_facts *facts)
+{
+    struct look l = {.kind = KEY_QUERY, .sql = sql};
+    const struct qcache_judgement *j;
+    struct cached_said said;
+    struct sstate *s = c->sstate;
+    enum qcache_reason r;
+    struct cache_hit hit;
+    enum feed_step step;
+    bool is_forced;
+
+    begin_look(c);
+    r = qcache_text_reason(facts, sql, &is_forced);
+    if (r != QCACHE_R_NONE && !is_of_interest(facts, sql))
+        return FEED_AGAIN;
+    j = judge(c, facts, &step);
+    if (j == NULL)
+        return step == FEED_PASS ? FEED_AGAIN : step;
+    cached_note_judged(c, facts, sql, j);
+    if (r != QCACHE_R_NONE || reason_of(j, is_forced) != QCACHE_R_NONE || !is_eligible(c) ||
+        !make_key(c, &l, j) || !results_are_good(c))
+        return FEED_AGAIN;
+    said = (struct cached_said){.facts = facts, .sql = sql};
+    step = find(c, slice_of("", 0), j, &said, &hit);
+    if (step == FEED_PASS)
+        return miss(c, j, &said, &l, hit.took_us);
+    if (step != FEED_LOCAL)
+        return step;
+    prep_unref(&s->unnamed); /* as any simple query does */
+    s->errand->unnamed_epoch = 0;
+    tell(c, &hit, sql);
+    return FEED_LOCAL;
+}
+
+/* --- the extended protocol --- */
+
+/* The statement of a lone sequence, counted for the caller; `unnamed` is that in front of it. */
+static struct prep *prep_of(
+    struct client *c, const struct batch_lone *sent, struct prep *unnamed, struct names_entry **n)
+{
+    *n = NULL;
+    if (sent->parse.p != NULL)
+        return sent->name.n == 0 && names_have_room(c, sent->sql.n)
+                   ? follow_prep_of(c, batch_lone_statement(sent))
+                   : NULL;
+    if (sent->name.n == 0)
+        return unnamed == NULL ? NULL : prep_ref(unnamed);
+    *n = names_find(c->sstate, sent->name);
+    return *n == NULL || (*n)->prep == NULL ? NULL : prep_ref((*n)->prep);
+}
+
+/* All rows are asked for. */
+static bool asks_all(const struct batch_lone *sent)
+{
+    static const char all[4] = {0};
+    const char *end = sent->end - (sent->syncs ? PROTO_HEADER_BYTES : 0); /* of the Execute */
+
+    return memcmp(end - sizeof all, all, sizeof all) == 0;
+}
+
+/* The client has the statement from here on, and no link is told. */
+static void note_answered(
+    struct client *c, const struct batch_lone *sent, struct prep *p, struct names_entry *n)
+{
+    struct sstate *s = c->sstate;
+
+    if (sent->parse.p != NULL) {
+        prep_unref(&s->unnamed);
+        s->unnamed = prep_ref(p);
+        s->errand->unnamed_epoch = 0;
+    }
+    if (n != NULL)
+        n->is_described = n->is_described || sent->describes;
+}
+
+/* Who asks for no description has one already; without it nobody knows whether a result fits. */
+static bool lacks_description(const struct batch_lone *sent, const struct names_entry *n)
+{
+    return n != NULL && !sent->describes && n->told == 0;
+}
+
+/* One statement of a sequence, while it is looked at. */
+struct lone {
+    struct batch_lone sent;
+    struct prep *prep;
+    struct names_entry *n;
+    struct look l;
+    struct cached_said said;
+    const struct qcache_judgement *j;
+    struct cache_hit hit;
+};
+
+static struct slice head_of_answer(const struct batch_lone *sent)
+{
+    static const char heads[] = {BE_PARSE_COMPLETE, 0, 0, 0, 4, BE_BIND_COMPLETE, 0, 0, 0, 4};
+
+    return sent->parse.p != NULL ? slice_of(heads, 10) : slice_of(heads + 5, 5);
+}
+
+/* Its facts are at hand when it is bound. */
+HOT static void note_looked(struct client *c, struct prep *p, const struct sql_facts *facts)
+{
+    struct cached_worker *w = c->ss->cache;
+
+    if (w->looked != p) {
+        prep_unref(&w->looked);
+        w->looked = prep_ref(p);
+    }
+    w->looked_found = plan_found(c->ss, facts);
+}
+
+/* PASS: its key is in ss->cache->key. What it tells is valid until another one is looked at. */
+static enum feed_step make_lone(struct client *c, struct lone *o)
+{
+    const struct batch_lone *sent = &o->sent;
+    const struct sql_facts *facts;
+    enum qcache_reason r;
+    enum feed_step step;
+    bool is_forced;
+
+    o->l = (struct look){.kind = sent->describes ? KEY_DESCRIBED : KEY_ROWS,
+        .sql = prep_sql(o->prep),
+        .types = prep_types(o->prep),
+        .values = batch_lone_values(sent)};
+    facts = plan_facts(c->ss, o->l.sql);
+    note_looked(c, o->prep, facts);
+    r = qcache_text_reason_once(&o->prep->kept, facts, o->l.sql, &is_forced);
+    if (r == QCACHE_R_NONE && !is_forced && qcache_values_may_be_time(o->l.values))
+        r = QCACHE_R_WORD;
+    if (r != QCACHE_R_NONE && !is_of_interest(facts, o->l.sql))
+        return FEED_AGAIN;
+    o->j = judge(c, facts, &step);
+    if (o->j == NULL)
+        return step == FEED_PASS ? FEED_AGAIN : step;
+    cached_note_judged(c, facts, o->l.sql, o->j);
+    if (o->n != NULL && !sent->describes)
+        o->l.told = o->n->told;
+    if (r != QCACHE_R_NONE || reason_of(o->j, is_forced) != QCACHE_R_NONE || !is_eligible(c) ||
+        lacks_description(sent, o->n) || !make_key(c, &o->l, o->j) || !results_are_good(c))
+        return FEED_AGAIN;
+    o->said =
+        (struct cached_said){.facts = facts, .sql = o->l.sql, .params = {o->l.types, o->l.values}};
+    return FEED_PASS;
+}
+
+static enum feed_step look_at_lone(struct client *c, struct lone *o)
+{
+    enum feed_step step = make_lone(c, o);
+
+    if (step != FEED_PASS)
+        return step;
+    step = find(c, head_of_answer(&o->sent), o->j, &o->said, &o->hit);
+    if (step == FEED_PASS)
+        return miss(c, o->j, &o->said, &o->l, o->hit.took_us);
+    if (step != FEED_LOCAL)
+        return step;
+    note_answered(c, &o->sent, o->prep, o->n);
+    tell(c, &o->hit, o->l.sql);
+    return FEED_LOCAL;
+}
+
+/* --- several statements up to one Sync --- */
+
+struct several {
+    unsigned n;
+    struct lone one[CACHED_SEVERAL];
+};
+
+/* All of them as drivers send one each. */
+static bool read_several(struct client *c, const char *p, const char *end, struct several *s)
+{
+    struct prep *unnamed = c->sstate->unnamed;
+    bool is_over = false;
+
+    s->n = 0;
+    while (!is_over && s->n < CACHED_SEVERAL) {
+        struct lone *o = &s->one[s->n];
+
+        if (!batch_lone_read(&o->sent, p, end) || !asks_all(&o->sent))
+            return false;
+        o->prep = prep_of(c, &o->sent, unnamed, &o->n);
+        if (o->prep == NULL)
+            return false;
+        s->n++;
+        if (o->sent.name.n == 0)
+            unnamed = o->prep;
+        is_over = o->sent.syncs;
+        p = o->sent.end;
+    }
+    return is_over;
+}
+
+/* Their answers are in ss->cache->room, as far as they are kept. PASS: all may be kept, and *nhits
+ * of them are. */
+static enum feed_step find_several(struct client *c, struct several *s, unsigned *nhits)
+{
+    struct cached_worker *w = c->ss->cache;
+    enum feed_step step;
+    struct slice head;
+    unsigned i;
+
+    *nhits = 0;
+    buf_clear(&w->room);
+    for (i = 0; i < s->n; i++) {
+        struct lone *o = &s->one[i];
+        struct cache_key key;
+
+        step = make_lone(c, o);
+        if (step != FEED_PASS)
+            return step;
+        key = key_of(w);
+        head = head_of_answer(&o->sent);
+        buf_put(&w->room, head.p, head.n);
+        if (!cache_find(w->store, &key, loop_now_us(c->ss->loop), &o->hit) ||
+            !cache_copy(w->store, &o->hit, 0, o->hit.len, buf_reserve(&w->room, o->hit.len)))
+            continue;
+        buf_advance(&w->room, o->hit.len);
+        ++*nhits;
+    }
+    return FEED_PASS;
+}
+
+/* The results of those that are not kept will be. Nobody is waited for. */
+static void fill_several(struct client *c, struct several *s)
+{
+    struct cached_worker *w = c->ss->cache;
+    struct cache_hit hit;
+    unsigned i;
+
+    for (i = 0; i < s->n; i++) {
+        struct lone *o = &s->one[i];
+        struct cache_key key;
+
+        if (make_lone(c, o) != FEED_PASS)
+            break;
+        key = key_of(w);
+        if (!cache_find(w->store, &key, loop_now_us(c->ss->loop), &hit))
+            results_fill_begin(c, o->j, &key, &o->said,
+                cache_flight_enter(w->store, &key, loop_now_us(c->ss->loop)), i,
+                o->l.kind != KEY_ROWS);
+    }
+    results_fill_count(c, s->n);
+    if (i < s->n)
+        results_fill_drop(c);
+}
+
+static void tell_several(struct client *c, struct several *s)
+{
+    char ready[] = {BE_READY, 0, 0, 0, 5, sstate_tx_status(c)};
+    unsigned i;
+
+    lent_stop_asking(c);
+    for (i = 0; i < s->n; i++) {
+        note_answered(c, &s->one[i].sent, s->one[i].prep, s->one[i].n);
+        note_hit(c, &s->one[i].hit, s->one[i].l.sql);
+    }
+    buf_put(&c->ss->cache->room, ready, sizeof ready);
+    tell_room(c);
+}
+
+/* They are answered together or go to a server together. */
+static enum feed_step look_at_several(
+    struct client *c, const char *p, const char *end, const char **whole)
+{
+    enum feed_step step = FEED_AGAIN;
+    struct several s;
+    unsigned nhits;
+    unsigned i;
+
+    s.n = 0;
+    if (c->ss->cache->far == NULL && read_several(c, p, end, &s)) {
+        step = find_several(c, &s, &nhits);
+        if (step == FEED_PASS && nhits == s.n) {
+            tell_several(c, &s);
+            *whole = s.one[s.n - 1].sent.end;
+            step = FEED_LOCAL;
+        } else if (step == FEED_PASS) {
+            fill_several(c, &s);
+            step = FEED_AGAIN;
+        }
+    }
+    for (i = 0; i < s.n; i++)
+        prep_unref(&s.one[i].prep);
+    return step;
+}
+
+/* Judgements about all that a sequence runs, as far as that can be asked for before. */
+static enum feed_step look_ahead(struct client *c, const char *p, const char *end)
+{
+    struct batch_msg m;
+    int n;
+
+    for (n = 0; n < SSTATE_MAX_PENDING && batch_next(&p, end, &m) && !m.is_bad; n++) {
+        const struct prep *prep = m.type == FE_BIND ? follow_bound_prep(c, m.body) : NULL;
+        struct slice sql = m.type == FE_PARSE ? m.sql : slice_of(NULL, 0);
+        const struct sql_facts *facts;
+        enum feed_step step;
+
+        if (m.type == FE_SYNC)
+            break;
+        if (prep != NULL && m.name.n > 0)
+            sql = prep_sql(prep);
+        if (sql.p == NULL)
+            continue;
+        facts = plan_facts(c->ss, sql);
+        if (is_of_interest(facts, sql) && judge(c, facts, &step) == NULL && step == FEED_PARK)
+            return FEED_PARK;
+    }
+    return FEED_AGAIN;
+}
+
+enum feed_step cached_batch(struct client *c, const char *p, const char *end, const char **whole)
+{
+    enum feed_step step = FEED_AGAIN;
+    struct lone o;
+
+    begin_look(c);
+    *whole = NULL;
+    if (!batch_lone_read(&o.sent, p, end) || !asks_all(&o.sent))
+        return look_ahead(c, p, end);
+    if (!o.sent.syncs) {
+        step = look_at_several(c, p, end, whole);
+        return step == FEED_AGAIN ? look_ahead(c, p, end) : step;
+    }
+    o.prep = prep_of(c, &o.sent, c->sstate->unnamed, &o.n);
+    if (o.prep == NULL)
+        return look_ahead(c, p, end);
+    step = look_at_lone(c, &o);
+    prep_unref(&o.prep);
+    if (step == FEED_LOCAL)
+        *whole = o.sent.end;
+    return step;
+}
+
+enum feed_step cached_sequence(struct client *c, const char *p, const char *end)
+{
+    const char *whole;
+    enum feed_step step = cached_batch(c, p, end, &whole);
+    struct batch_msg m;
+
+    if (step == FEED_LOCAL && batch_next(&p, end, &m))
+        while (p < whole && batch_next(&p, end, &m))
+            c->sstate->errand->nskip++;
+    return step;
+}
+
+/* --- what PGPOOL EXPLAIN says --- */
+
+static const char *explain_key(
+    struct client *c, const struct look *l, const struct qcache_judgement *j)
+{
+    struct cache_hit hit;
+    struct cache_key key;
+
+    if (!is_eligible(c))
+        return "not now: the session, or its transaction, has written or has what results may "
+               "depend on";
+    if (!results_are_good(c))
+        return "not now: SHOW POOL_CACHE_STREAMS says why";
+    if (!make_key(c, l, j))
+        return qcache_reason_text(QCACHE_R_LONG);
+    if (c->ss->cache->far != NULL)
+        return "asked for in memcached, and kept when it is not there";
+    key = key_of(c->ss->cache);
+    return cache_find(c->ss->cache->store, &key, loop_now_us(c->ss->loop), &hit)
+               ? "answered from the cache"
+               : "kept when it is asked for";
+}
+
+const char *cached_explain(struct client *c, struct slice sql, const struct sql_facts *facts)
+{
+    struct look l = {.kind = KEY_QUERY, .sql = sql};
+    const struct qcache_judgement *j;
+    enum qcache_reason r;
+    bool is_forced;
+
+    r = qcache_text_reason(facts, sql, &is_forced);
+    if (r != QCACHE_R_NONE)
+        return qcache_reason_text(r);
+    if (cached_scope(c, facts) == -1)
+        return qcache_reason_text(QCACHE_R_LONG);
+    j = cached_judged(c);
+    if (j == NULL)
+        return qcache_reason_text(QCACHE_R_UNKNOWN);
+    r = reason_of(j, is_forced);
+    return r != QCACHE_R_NONE ? qcache_reason_text(r) : explain_key(c, &l, j);
+}

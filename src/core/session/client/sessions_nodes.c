@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * sessions_nodes.c: what a worker knows of nodes, and tells the monitor and the workers of clients.
+ * Runs in: workers; whoever has a client cancelled. */
+#include "config.h"
+
+#include "admin/admin_view.h"
+#include "base/hot.h"
+#include "cluster/view.h"
+#include "config/conf.h"
+#include "ipc/mailbox.h"
+
+#include "sstate_int.h"
+
+#define LOOK_AGAIN_US 1000000
+
+int session_cancel_client(const struct proc_env *env, uint32_t client_id, struct err *err)
+{
+    const struct rows_header *rows = shm_get(env->shm, SHM_CLIENTS);
+    struct cancel_mail m = {.client_id = client_id};
+    struct client_row row;
+
+    for (m.row = 0; m.row < (int32_t)rows->capacity; m.row++) {
+        if (client_row_at(rows, m.row)->id != client_id)
+            continue; /* most are told apart without a copy */
+        (void)client_row_copy(rows, m.row, &row, NULL);
+        if (row.state != CLIENT_STATE_FREE && row.id == client_id)
+            break;
+    }
+    if (client_id == 0 || m.row == (int32_t)rows->capacity) {
+        err_set(err, "42704", "there is no client %u", client_id);
+        return -1;
+    }
+    m.pid = row.told_pid;
+    m.key_len = row.secret_len <= sizeof m.key ? row.secret_len : 0;
+    memcpy(m.key, row.secret, m.key_len);
+    if (mailbox_post(
+            env->boxes, env->first_worker_slot + row.worker, MAIL_CANCEL, &m, sizeof m, -1) == 0)
+        return 0;
+    err_set(err, "53000", "the worker of the client could not be asked");
+    err_hint(err, "Try again.");
+    return -1;
+}
+
+void sessions_mail_monitor(struct sessions *ss, enum mail_type type, const void *body, size_t len)
+{
+    const struct proc_env *env = ss->env;
+    int slot;
+
+    for (slot = 0; slot < proc_nslots(env->shm); slot++)
+        if (proc_row(env->shm, slot)->role == ROLE_MONITOR)
+            (void)mailbox_post(env->boxes, slot, type, body, len, -1);
+}
+
+void sessions_suspect_node(struct sessions *ss, int node)
+{
+    int32_t body = node;
+
+    ss->suspected_us = backend_wall_us(&ss->be);
+    sessions_mail_monitor(ss, MAIL_NODE_SUSPECT, &body, sizeof body);
+}
+
+void sessions_look_again(struct sessions *ss, int node)
+{
+    int64_t now_us = loop_now_us(ss->loop);
+
+    if (now_us - ss->looked_us < LOOK_AGAIN_US)
+        return;
+    ss->looked_us = now_us;
+    sessions_suspect_node(ss, node);
+}
+
+HOT int sessions_write_node(struct sessions *ss)
+{
+    struct session_writes *w = &ss->writes;
+    int node;
+
+    if (w->is_known && w->version == atomic_load_explicit(ss->view_version, memory_order_acquire))
+        return w->node;
+    (void)view_refresh(ss->env->shm, &ss->view);
+    node = view_write_node(&ss->view);
+    /* A node that a reload just added may be in the view before this worker has its address. */
+    w->node = (int16_t)(conf_has_node(ss->conf, node) ? node : VIEW_NO_NODE);
+    w->version = ss->view.version;
+    w->is_held = view_must_hold_writes(&ss->view);
+    w->is_known = true;
+    return w->node;
+}
+
+int sessions_ask_node(struct sessions *ss, int lost)
+{
+    int primary = sessions_write_node(ss);
+    int i;
+
+    if (primary == VIEW_NO_NODE || primary != lost || !view_must_hold_writes(&ss->view))
+        return primary;
+    for (i = 0; i < ss->view.nnodes; i++)
+        if (i != primary && view_can_read(&ss->view, i) && conf_has_node(ss->conf, i))
+            return i;
+    return primary;
+}
+
+void session_node_counts(const struct shm *shm, int node, struct admin_counts *out)
+{
+    out->nselect = session_count_sum(shm, node, COUNT_SELECT);
+    out->ninsert = session_count_sum(shm, node, COUNT_INSERT);
+    out->nupdate = session_count_sum(shm, node, COUNT_UPDATE);
+    out->ndelete = session_count_sum(shm, node, COUNT_DELETE);
+    out->nddl = session_count_sum(shm, node, COUNT_DDL);
+    out->nother = session_count_sum(shm, node, COUNT_OTHER);
+    out->npanic = session_count_sum(shm, node, COUNT_PANIC);
+    out->nfatal = session_count_sum(shm, node, COUNT_FATAL);
+    out->nerror = session_count_sum(shm, node, COUNT_ERROR);
+}
+
+static void fill_node(void *ctx, int id, struct admin_node *out)
+{
+    struct sessions *ss = ctx;
+
+    admin_node_of_view(&ss->view, id, out);
+    if (id >= 0 && id < ss->view.nnodes)
+        session_node_counts(ss->env->shm, id, &out->counts);
+}
+
+void sessions_fill_node_source(struct sessions *ss, struct admin_sources *src)
+{
+    (void)view_refresh(ss->env->shm, &ss->view);
+    src->node = fill_node;
+    src->node_ctx = ss;
+}
+
+bool sessions_all_asked_since(const struct view *v, int64_t since_us)
+{
+    int i;
+
+    for (i = 0; i < v->nnodes; i++)
+        if (view_is_usable(v, i) && v->node[i].probed_us <= since_us)
+            return false;
+    return true;
+}

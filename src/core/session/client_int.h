@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * client_int.h: the client, as the files of this module share it.
+ *
+ *   STARTUP → LOGIN → ACTIVE → CLOSING → (freed)
+ *
+ * An idle client owns this struct, its row in shared memory and nothing else. */
+#ifndef PGP_SESSION_CLIENT_INT_H
+#define PGP_SESSION_CLIENT_INT_H
+
+#include "backend/limits.h"
+#include "backend/link.h"
+#include "backend/paramset.h"
+#include "backend/pool.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/hot.h"
+#include "base/log.h"
+#include "login/login.h"
+#include "net/stream.h"
+#include "session/client.h"
+#include "session/session.h"
+#include "session/known.h"
+#include "wire/startup.h"
+
+#include "client_kind_int.h"
+#include "client_limits_int.h"
+#include "client_stats_int.h"
+#include "client_stmts_int.h"
+#include "client_trace_int.h"
+
+#define CLIENT_MAGIC 0xC11E07A1U
+/* A message that may be a command of ours is collected up to this size. */
+#define CLIENT_COLLECT_MAX 131072
+/* Instead of half_closed_timeout while it waits for a link, when it may as well have gone. */
+#define CLIENT_MAY_BE_GONE_MS 300
+/* How long a goodbye may take to be read. */
+#define CLIENT_CLOSING_MS 5000
+
+enum client_phase { CL_STARTUP, CL_LOGIN, CL_ACTIVE, CL_CLOSING, CL_CLOSED };
+
+/* What is needed until the login is over. */
+struct client_login {
+    struct pool_request req;
+    struct link_startup startup;
+    struct paramset params;
+    struct buf packet; /* the startup packet: `startup` points into it */
+    struct slice unknown[8];
+    unsigned nunknown;
+    uint32_t version;         /* that the client speaks; links of a pool are opened with 3.0 */
+    int8_t pool_mode;         /* asked for; SSTATE_MODE_NONE: the configured one */
+    bool has_no_server;       /* none can be reached: login_without_server */
+    bool is_negotiated;       /* NegotiateProtocolVersion was sent or is not due */
+    bool is_auth_told;        /* AuthenticationOk was sent */
+    bool is_refusal_told;     /* to the log */
+    bool is_settled;          /* something was sent: it is too late to negotiate the protocol */
+    struct slice auth_user;   /* as the client calls itself; startup.user is the servers' name */
+    struct client_auth *auth; /* until the login is over */
+    struct client *client;
+    struct list look_node; /* ss->looking: its server was gone */
+    int64_t look_until_us; /* 0: it was not */
+};
+
+/* What few clients have at a time: see client_rare. */
+struct client_rare {
+    struct client_local *local;      /* commands of ours prepared or opened */
+    struct cancel_wait *cancel_wait; /* a cancel request with TLS is being delivered */
+    struct client_orders *orders;    /* a command of an operator that is not done yet */
+    struct client_console *console;  /* in the virtual database: console_int.h */
+    struct conf_override *override;
+    struct results_cells *unseen; /* what it writes is not seen here, and so is not cached */
+    struct results_telling *out;  /* a commit is told to memcached before it hears of it */
+    struct client_ddl *ddl;       /* roles and databases that it changes */
+    struct native *native;        /* it writes to all nodes: client_serve */
+    struct client_patch *patch;   /* the link was opened with other parameters */
+    struct sql_trace comment;     /* of the statement that it runs, with jsonlog */
+    char *refused;  /* what a failed transaction is about to refuse: client_failed.c */
+    bool is_behind; /* its input waits until it has read: client_hold */
+    struct client_replies replies;
+};
+
+struct client {
+    uint32_t magic;
+    uint8_t phase;        /* enum client_phase */
+    uint8_t parsed_count; /* enum count_kind of the unnamed statement, and of what was bound last */
+    uint8_t bound_count;
+    bool is_unix : 1;
+    bool drops_database : 1; /* other connections to that were told to go meanwhile; or see ddl */
+    bool is_parked : 1;      /* input waits until the link is quiet */
+    bool is_half_closed : 1; /* the client sends nothing more */
+    bool has_spoken : 1;     /* something of its session was sent to its own link */
+    bool is_hung_up : 1;     /* half closed, seen while what it sent before was not read yet */
+    bool asked_tls : 1;
+    bool asked_gss : 1;
+    bool is_counted : 1;   /* in session_shared */
+    bool local_batch : 1;  /* the extended sequence since the last Sync was answered here alone */
+    bool local_error : 1;  /* and failed: skip to Sync */
+    bool server_batch : 1; /* something of the present extended sequence went to the server */
+    bool was_told_to_wait : 1; /* query_wait_notify was said of the present wait */
+    bool leaves_traces : 1;    /* more than plain reads was asked: see feed_note_text */
+    struct client_trace trace;
+    struct login_proof proof;
+    int32_t row_index;
+    struct limits_ticket ticket;    /* in the table of limits */
+    uint32_t body_left;             /* of a message that is passed on in parts */
+    uint32_t body_skip;             /* of one that is for nobody */
+    const struct client_kind *kind; /* how it is served: client_kind_int.h */
+    struct sessions *ss;
+    struct stream stream;
+    struct list node; /* ss->clients */
+    struct timer timer;
+    struct link *link;   /* the client's own, or the one that it has borrowed */
+    struct link *target; /* where the present exchange goes: `link`, as soon as it is let in */
+    struct plan *plan;   /* never NULL: see plan_none */
+    struct client_named *named; /* statements of a session that is relayed; NULL mostly */
+    struct client_rare *rare;   /* NULL mostly */
+    struct sstate *sstate; /* its session as settings and statements; NULL: its link has all that */
+    uint64_t epoch;        /* of the loan of `link` */
+    struct pool *pool;
+    struct client_login *login;
+    struct client_row *row;
+    struct buf carry; /* an incomplete message, or parked input */
+    int64_t last_active_us;
+    struct client_stats stats;
+    struct client_limits limits;
+};
+
+_Static_assert(sizeof(struct client) <= 312, "an idle client has a budget");
+
+static inline struct client_ddl *client_ddl(const struct client *c)
+{
+    return c->rare == NULL ? NULL : c->rare->ddl;
+}
+static inline struct client_local *client_local(const struct client *c)
+{
+    return c->rare == NULL ? NULL : c->rare->local;
+}
+static inline struct client_orders *client_orders(const struct client *c)
+{
+    return c->rare == NULL ? NULL : c->rare->orders;
+}
+static inline struct client_patch *client_patch(const struct client *c)
+{
+    return c->rare == NULL ? NULL : c->rare->patch;
+}
+static inline bool client_is_native(const struct client *c)
+{
+    return c->rare != NULL && c->rare->native != NULL;
+}
+static inline struct conf_override *client_override(const struct client *c)
+{
+    return c->rare == NULL ? NULL : c->rare->override;
+}
+
+/* What becomes of a client, told by those below, who find it out, to those above, who do it. The
+ * table is the worker's (sessions.c): nobody below names a file above. After a call that "may end"
+ * the client its phase is to be looked at before anything else of it. */
+struct client_events {
+    void (*end)(struct client *c, const struct err *err);
+    void (*leave)(struct client *c);
+    void (*drop_link)(struct client *c, bool boundary);
+    /* Bytes of a client in its session. May end it. */
+    void (*feed)(struct client *c, const char *p, const char *end);
+    void (*unpark)(struct client *c);
+    void (*after_quiet)(struct client *c);
+    void (*acquire)(struct client *c);
+    void (*welcome)(struct client *c);
+    void (*idle)(struct client *c);
+    bool (*travel_waiting)(struct client *c, int ordinal);
+};
+
+/* client_io.c */
+/* The client's struct client_rare, to put something in: made when there is none. */
+struct client_rare *client_rare(struct client *c);
+/* Frees it when nothing is in it; not any more when the client is closed, who may be in the midst
+ * of a command of its own. */
+void client_rare_trim(struct client *c);
+struct client *client_of_stream(struct stream *s);
+/* A client of this worker with nothing but its socket: no row, no place among those counted. */
+struct client *client_new(struct sessions *ss, int fd, bool is_unix);
+/* Closes the socket and frees what is not needed for that: its memory goes when that is closed. */
+COLD void client_dispose(struct client *c);
+/* Gives the link back. `boundary`: the client's last message went whole. */
+void client_drop_link(struct client *c, bool boundary);
+/* What the client asked for is answered, or for nobody. */
+void client_leave(struct client *c);
+/* (Re)arms the client's one timer. 0 stops it. */
+void client_set_timer(struct client *c, int64_t ms);
+
+/* client_goodbye.c */
+/* No more of the CopyData comes that went out in part. Its rest is made up, when it is not much:
+ * the COPY is going to fail, and the link can be kept. */
+void client_complete_copy_data(struct client *c);
+/* It sends nothing more, and its time is up. */
+void client_goodbye_on_timer(struct client *c);
+/* How long it may take nothing of what it is told. */
+int64_t client_goodbye_ms(const struct client *c);
+/* link_owner_ops: a COPY waits for data that do not come. */
+void client_goodbye_on_no_wait(void *owner, struct link *link);
+
+/* client_start.c */
+void client_on_startup_bytes(struct client *c, const char *p, const char *end);
+
+/* client_login.c */
+void client_login_begin(struct client *c, const struct startup *st, struct slice packet);
+void client_login_input(struct client *c, const char *p, const char *end);
+void client_login_free(struct client *c);
+/* Parameters, key and ReadyForQuery: the session begins. */
+void client_login_welcome(struct client *c);
+/* AuthenticationOk, unless it was told already: an error follows. */
+void client_login_tell_ok(struct client *c);
+/* What servers say of their settings, as this client is to be told at its login. */
+const struct paramset *client_login_parameters(const struct client *c);
+/* The client may have a link now (or one of its own, to be asked by the server first). */
+void client_login_acquire(struct client *c);
+/* AuthenticationOk, unless it was told already. */
+void client_login_put_ok(struct client *c, struct buf *out);
+/* Puts NegotiateProtocolVersion when it is due, before anything else is said. */
+void client_login_negotiate(struct client *c, struct buf *out);
+extern const struct link_owner_ops client_link_ops;
+
+/* client_gate.c */
+/* Who is it? Goes on with client_login_acquire. May end the client. */
+void client_gate_open(struct client *c);
+
+/* client_proof.c */
+/* Its login; NULL when that has not begun or is over. */
+struct client_auth *client_auth_of(const struct client *c);
+/* Is it entitled (client_entitle) to a used link of `pool`? */
+bool client_may_reuse(const struct client *c, const struct pool *pool);
+
+/* feed.c */
+void feed_client(struct client *c, const char *p, const char *end);
+/* The data of a COPY is about to end on `link`: the sequence that it belongs to goes on. */
+void client_note_copy_end(struct client *c, const struct link *link);
+/* client_note_statement of one that is known to be no DROP DATABASE. */
+void client_note_sent(struct client *c, struct slice sql);
+/* The same in one with client_row_link and client_stats_on_link left out: the link was just lent.
+ */
+void client_note_begun(struct client *c, struct slice sql);
+/* client_note_idle of one that gives its link back at once, between transactions. */
+void client_note_done(struct client *c);
+/* A statement that is answered here: the row only. */
+void client_note_local(struct client *c, struct slice sql);
+
+/* client_failed.c: statements that a failed transaction refuses. */
+/* This is read of a client whose transaction has failed, and waits for nothing: if it is a
+ * statement to be refused, *refused says so in pgpool-II's words; else it is NULL. */
+COLD void client_failed_note(char **refused, const char *p, const char *end);
+/* The error that the link has just met says so: it was sent with these words (may be NULL). */
+COLD bool client_failed_tell(const char *refused, struct link *link, const struct errmsg *m);
+static inline const char *client_refused(const struct client *c)
+{
+    return c->rare == NULL ? NULL : c->rare->refused;
+}
+
+/* client_doubt.c */
+/* A link_owner_ops.on_doubt: asks, now or at the end of the message that is half sent. */
+void client_on_doubt(void *owner, struct link *link);
+/* One of the own link's: what is parked goes to a COPY. */
+void client_on_no_wait(void *owner, struct link *link);
+/* True while the client's link is asked and a message of this type would begin something. */
+bool client_waits_for_answer(const struct client *c, char type);
+
+/* client_local.c: commands that we answer ourselves. */
+enum local_verdict client_local_extended(struct client *c, char type, struct slice body);
+void client_local_free(struct client *c);
+
+/* client_patch.c: a cached link brought up to the client's start-up parameters. */
+/* Starts it; client_patch_on_quiet says how it went. */
+void client_patch_start(struct client *c, const struct paramset *wants);
+/* The SETs of client_patch_start are done: 0, or -1 when the server refused one. */
+int client_patch_finish(struct client *c);
+void client_patch_on_parameter(struct client *c, struct slice name, struct slice value);
+void client_patch_on_tag(struct client *c, struct slice tag);
+/* May such a text reset a setting? More are taken for one that do not, and lose nothing but time.
+ */
+bool client_patch_minds(struct slice sql);
+/* It is sent. What comes behind such a text waits until that is put right ... */
+void client_patch_note(struct client *c, struct slice sql);
+bool client_patch_is_behind(const struct client *c);
+/* ... beginning with a message of this type. */
+bool client_patch_holds(const struct client *c, char type);
+/* The link is quiet: repairs what a RESET undid. True when it sent something. */
+bool client_patch_repair(struct client *c);
+/* Sets in `params` what was SET in place of start-up parameters. */
+void client_patch_params(const struct client *c, struct paramset *params);
+void client_patch_free(struct client *c);
+
+/* sessions_view.c */
+void sessions_view_init(struct sessions *ss);
+
+/* sessions_give.c */
+void sessions_give_init(struct sessions *ss);
+/* sessions_warm.c: databases that are kept warm before their first client comes. */
+void sessions_warm_init(struct sessions *ss);
+void sessions_warm_on_conf(struct sessions *ss);
+void sessions_warm_end(struct sessions *ss);
+/* The client has ended an exchange and is idle; to be called when giving.due_us is reached. */
+void sessions_on_idle(struct client *c);
+
+/* sessions_title.c */
+void sessions_title_init(struct sessions *ss);
+/* Tells in the title of the process who is served: at the end of a turn in which clients came or
+ * went. */
+void sessions_title_set(struct sessions *ss);
+
+/* client_login.c: */
+/* The server of a login was gone before it said anything: another one is chosen when there is one.
+ * False when it is too late for that. */
+bool client_login_again(struct client *c, struct link *link);
+void client_login_look_again(struct sessions *ss);
+/* Logins that wait for a link of a server that is not the primary any more look again. */
+void client_login_leave_queues(struct sessions *ss);
+
+/* client_place.c */
+/* What pool_passwd has of the user that the client is at the server opens links of its pool. */
+void client_place_learn(struct client *c);
+void place_learn_secret(struct pool *pool);
+/* The client's pool is that of the same user and database on `node` from now on. */
+void client_place_move(struct client *c, int node);
+/* Where clients are followed and have no link: goes where pools.conf has put the database of its
+ * pool, which is_moved. What another server said of the client is not taken along: the new one may
+ * know somebody else by that name. */
+void client_place_follow(struct client *c);
+/* The same during the login, while no link has been had: to `node`, or to where the database is now
+ * if it has moved. The place in the line is given up. False: the client was ended, for it had
+ * proved who it is by what the server before said. */
+void client_place_login_at(struct client *c, int node);
+bool client_place_login(struct client *c);
+
+/* Body of MAIL_CANCEL. */
+struct cancel_mail {
+    int32_t row; /* ROWS_NO_ROW: it was not found */
+    uint32_t client_id;
+    int32_t pid;
+    uint32_t ntries;
+    uint32_t key_len;
+    char key[ROWS_SECRET_BYTES];
+};
+
+/* client_cancel.c */
+void client_cancel_init(struct sessions *ss);
+void client_cancel_end(struct sessions *ss);
+void client_cancel_request(struct sessions *ss, int32_t pid, struct slice key, int fd);
+/* Makes the client's cancel key; returns its length. */
+uint32_t client_make_secret(struct sessions *ss, uint8_t *secret, uint32_t version);
+
+/* client_row.c */
+void client_row_open(struct client *c, const struct session_peer *peer);
+void client_row_login(struct client *c);
+/* The client came from another worker, with this row; c->pool is there. */
+void client_row_adopt(struct client *c, const struct client_row *from, struct slice application,
+    struct slice statement);
+/* The client and its new own link know each other. */
+void client_row_link(struct client *c);
+/* It has none, or one that is at rest: in session mode the row tells of that. */
+void client_row_unlink(struct client *c);
+/* The start of the last statement; the client has a row. */
+struct slice client_row_statement(const struct client *c);
+/* Its names in SHOW and in the log; empty before the login. Views that hold until they change. */
+const struct row_names *client_row_names(const struct client *c);
+
+/* counts.c */
+/* By the first word, cheaply. */
+enum count_kind count_kind_of(struct slice sql);
+
+/* Why the client keeps its link between transactions: ROWS_PIN(reason) of each; 0: it does not.
+ * Counts reasons that are new. After client_stats_on_login. */
+void client_row_pin(struct client *c, unsigned pins);
+
+/* client_log.c */
+/* They are about a statement that is not under way yet. */
+void client_log_enter_text(
+    struct client_log_scope *scope, const struct client *c, struct slice sql);
+/* CLIENT_LOG of what a link says while the client has it; `owner` is the client. */
+void client_log_link(
+    void *owner, const struct log_place *place, enum log_level level, const char *text);
+void client_log_connection(const struct client *c);
+/* The address of a client, or "[local]". */
+void client_host_text(const struct client *c, char *out, size_t size);
+/* client_notices.c: before the first ReadyForQuery. */
+void client_put_notices(const struct client *c, struct buf *out);
+/* A client does not get in: who, from where and why, unless that was said already. */
+void client_log_refusal(struct client *c, const struct err *err);
+void client_log_disconnection(const struct client *c);
+/* log_min_duration_statement: an exchange is over that took so long before something was sent, and
+ * so long at the server. */
+COLD void client_log_duration(struct client *c, int64_t before_us, int64_t server_us);
+/* client_log_statement of one that was told before: only where it went. */
+void client_log_on_node(struct client *c, const char *kind, struct slice sql);
+/* client_said.c: a message of the extended protocol is sent to c->target, and statements are
+ * logged. `body` may be incomplete. */
+void client_said(struct client *c, char type, struct slice body);
+/* The client is gone. */
+void client_said_end(struct client *c);
+/* True when `gen` has statements or messages logged. */
+bool sessions_log_statements(const struct conf_gen *gen);
+
+/* sessions.c */
+/* The node that a session's own link goes to; VIEW_NO_NODE when there is none. */
+int sessions_write_node(struct sessions *ss);
+/* Who is asked what any server knows: that one, or, where it is `lost`, a standby while there is no
+ * other. A standby may be behind: it is not asked first. */
+int sessions_ask_node(struct sessions *ss, int lost);
+/* view_must_hold_writes of the worker's view. */
+static inline bool sessions_must_hold_writes(const struct sessions *ss)
+{
+    if (ss->writes.is_known && ss->writes.version == ss->view.version)
+        return ss->writes.is_held;
+    return view_must_hold_writes(&ss->view);
+}
+/* What SHOW may say of nodes. */
+struct admin_sources;
+void sessions_fill_node_source(struct sessions *ss, struct admin_sources *src);
+
+/* session_shm.c */
+/* How often DDL may have given types or columns another meaning, as far as pgpool has seen it. */
+uint64_t session_type_changes(const struct session_shared *s);
+/* How often DDL may have made a table, a function or the like that hides another one. */
+uint64_t session_name_changes(const struct session_shared *s);
+/* DDL (route_ddl_of) is over that may have done so. */
+void session_ddl_done(struct session_shared *s, unsigned ddl);
+/* A server says so, which counts once in `pause_us`. */
+void session_types_stale(struct session_shared *s, int64_t now_us, int64_t pause_us);
+/* True once an hour, among all workers, for each user: something is to be said about it. */
+bool session_tells_again(struct session_shared *s, struct slice user, int64_t now_us);
+/* A counter of one worker; the sum over all workers. */
+_Atomic uint64_t *session_count_cell(
+    struct session_shared *s, int ordinal, int node, enum count_kind kind);
+uint64_t session_count_sum(const struct shm *shm, int node, enum count_kind kind);
+/* Of all clients that are there, and of all who were: a worker's clients may be elsewhere when it
+ * dies, and its successor must not give their numbers again. */
+uint32_t session_next_client_id(struct sessions *ss);
+bool session_count_add(struct sessions *ss, int limit);
+/* The same for those of the virtual database, who are not clients. */
+bool session_admin_add(struct sessions *ss, int limit);
+void session_admin_sub(struct sessions *ss);
+void session_count_sub(struct sessions *ss);
+void session_count_move(struct session_shared *s, int from_ordinal, int to_ordinal);
+/* When (loop_now_us) a client was sent from one worker to another the last time. */
+void session_note_move(struct session_shared *s, int64_t now_us);
+int64_t session_moved_us(const struct session_shared *s);
+
+#endif

@@ -1,0 +1,728 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * client_login.c: from the startup packet to the first ReadyForQuery.
+ * Authentication is the server's own: its requests go to the client and the answers back. A cached
+ * link goes to a client without that only when the server lets this user in without asking (trust),
+ * as seen lately; whoever must prove something gets a link of its own making. */
+#include "config.h"
+
+#include <string.h>
+
+#include "base/hot.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "config/conf.h"
+#include "config/pools_conf.h"
+#include "ipc/orders.h"
+#include "wire/message.h"
+#include "wire/writer.h"
+
+#include "client/client_ddl_int.h"
+#include "client/client_orders_int.h"
+#include "local/console_int.h"
+#include "client/greeting_int.h"
+#include "sstate_int.h"
+#include "sessions/client_events_int.h"
+
+/* NAMEDATALEN of PostgreSQL, less the NUL. */
+#define NAME_MAX_BYTES 63
+/* Any password fits. */
+#define LOGIN_CARRY_BYTES 2048
+#define LOOK_AGAIN_MS     50
+/* What is said to a client that is let in is mostly shorter. */
+#define GREETING_BYTES 1024
+
+void client_login_free(struct client *c)
+{
+    struct client_login *login = c->login;
+
+    if (login == NULL)
+        return;
+    client_auth_leave(login->auth);
+    c->login = NULL;
+    if (!list_is_detached(&login->look_node))
+        list_remove(&login->look_node);
+    pool_request_cancel(&login->req);
+    client_auth_free(&login->auth);
+    paramset_free(&login->params);
+    buf_free(&login->packet);
+    mem_free(login);
+}
+
+/* max_db_client_connections and max_user_client_connections: of the user as the client calls
+ * itself, whoever pools.conf makes of all of them at the server. */
+static bool login_count_limits(struct client *c, const struct pool *pool)
+{
+    struct sessions *ss = c->ss;
+    struct slice user = c->login->auth_user;
+    struct slice database = pool_database(pool);
+    const struct pool_settings *set = pools_conf_find(ss->conf, database, user);
+    struct err err;
+
+    err_clear(&err);
+    if (limits_client_add(ss->env->shm, ss->env->ordinal, database, user,
+            set->max_db_client_connections, set->max_user_client_connections, &c->ticket,
+            &err) == 0)
+        return true;
+    client_end(c, &err);
+    return false;
+}
+
+static bool login_too_many(struct client *c)
+{
+    const struct conf *conf = c->ss->conf;
+    struct err err;
+
+    err_clear(&err);
+    err_set_fatal(&err, "53300", "Sorry, too many clients already");
+    err_hint(
+        &err, "Raise max_clients, or let clients disconnect that do nothing: SHOW POOL_CLIENTS.");
+    err_detail(&err, "max_clients is %d, reserved_connections is %d.", conf->max_clients,
+        conf->reserved_connections);
+    client_end(c, &err);
+    return false;
+}
+
+/* max_clients, with reserved_connections kept for superusers. Who is one may only be known when a
+ * server has said it: login_may_stay. */
+static bool login_count_in(struct client *c, const struct pool *pool)
+{
+    int limit = c->ss->conf->max_clients;
+
+    if (pool->is_role_known && !pool->is_superuser)
+        limit -= c->ss->conf->reserved_connections;
+    if (!session_count_add(c->ss, limit))
+        return login_too_many(c);
+    c->is_counted = true;
+    return login_count_limits(c, pool);
+}
+
+/* The login is over: a client that is no superuser leaves when it has a place that is reserved. */
+static bool login_may_stay(struct client *c)
+{
+    const struct conf *conf = c->ss->conf;
+    struct slice super = paramset_get(client_login_parameters(c), slice_of_str("is_superuser"));
+
+    /* A link knows. What was said to others counts only where nobody has said anything since. */
+    if (super.p != NULL && (c->link != NULL || (!c->pool->is_role_known && greeting_is_fresh(c)))) {
+        c->pool->is_superuser = slice_eq_str(super, "on");
+        c->pool->is_role_known = true;
+    }
+    if (conf->reserved_connections == 0 || c->pool->is_superuser)
+        return true;
+    return session_count_all(c->ss->env->shm) <= conf->max_clients - conf->reserved_connections ||
+           login_too_many(c);
+}
+
+static void login_on_turn(struct pool_request *req)
+{
+    if (!client_auth_on_turn(client_auth_of(req->owner)))
+        client_login_acquire(req->owner);
+}
+
+/* A server takes the first 63 bytes of a name. So do we, or else rules for a user would not find
+ * the one who lets the server cut a longer name. */
+static struct slice login_name(struct slice name)
+{
+    return slice_of(name.p, name.n < NAME_MAX_BYTES ? name.n : NAME_MAX_BYTES);
+}
+
+/* Copies the packet, so that names and parameters live as long as the login. */
+static void login_keep(struct client_login *login, const struct startup *st, struct slice packet)
+{
+    struct startup again;
+    struct err err;
+    unsigned i;
+
+    buf_put(&login->packet, packet.p, packet.n);
+    err_clear(&err);
+    (void)st;
+    (void)startup_decode(buf_slice(&login->packet), &again, &err);
+    login->version = again.version > PROTO_3_2 ? PROTO_3_2 : again.version;
+    login->startup.version = login->version;
+    login->startup.user = login_name(again.user);
+    login->auth_user = login->startup.user;
+    login->startup.database = login_name(again.database);
+    login->startup.replication = again.is_replication ? again.replication : slice_of(NULL, 0);
+    login->startup.params = &login->params;
+    login->is_negotiated = again.version <= PROTO_3_2 && again.nunknown == 0;
+    for (i = 0; i < again.nparams; i++)
+        (void)paramset_set(&login->params, again.params[i].name, again.params[i].value);
+    if (again.options.n > 0)
+        (void)paramset_set(&login->params, slice_of_str("options"), again.options);
+    login->nunknown = again.nunknown < 8 ? again.nunknown : 8;
+    memcpy(login->unknown, again.unknown, login->nunknown * sizeof again.unknown[0]);
+}
+
+static void login_all_down(struct client *c)
+{
+    struct err err;
+
+    err_clear(&err);
+    err_set_fatal(&err, "08S01", "pgpool is not accepting any new connections");
+    err_detail(&err, "all backend nodes are down, pgpool requires at least one valid node");
+    err_hint(&err, "repair the backend nodes: pgpool uses them again by itself. Its log says what "
+                   "it saw of each.");
+    client_end(c, &err);
+}
+
+/* It runs SQL on the one node that it is connected to. */
+static bool login_may_replicate(struct client *c)
+{
+    const struct conf *conf = c->ss->conf;
+    struct err err;
+
+    if (!conf_writes_everywhere(conf) || !slice_eq_str(c->login->startup.replication, "database"))
+        return true;
+    err_clear(&err);
+    err_set_fatal(&err, "0A000", "replication=database is not supported in native replication");
+    err_hint(&err, "It would write to one of the servers alone: connect to a server itself.");
+    client_end(c, &err);
+    return false;
+}
+
+/* With login_without_server: whose pool a client without a server is counted in; else -1. */
+static int login_node_for_none(const struct client *c)
+{
+    const struct conf *conf = c->ss->conf;
+    int i;
+
+    for (i = 0; conf->login_without_server && i < conf->nnodes; i++)
+        if (conf_has_node(conf, i))
+            return i;
+    return -1;
+}
+
+/* All databases are paused, and here is a superuser, who may end that: known as one by a server
+ * that was asked before, or as the one who paused them. */
+static bool login_is_to_resume(struct client *c)
+{
+    struct shm *shm = c->ss->env->shm;
+    struct pool *pool = c->pool;
+
+    if ((orders_flags(shm, slice_of(NULL, 0)) & ORDER_PAUSE) == 0)
+        return false;
+    if (!pool->is_role_known && orders_is_giver(shm, pool_user(pool), client_orders_place(c)))
+        pool->is_superuser = true;
+    return pool->is_superuser;
+}
+
+/* No server can be had: begins the session of a client who has proved to us who it is. */
+static bool login_alone(struct client *c, bool is_allowed)
+{
+    if (!is_allowed || !c->login->req.may_reuse || !exchange_login_alone(c))
+        return false;
+    client_login_welcome(c);
+    return true;
+}
+
+void client_login_begin(struct client *c, const struct startup *st, struct slice packet)
+{
+    struct client_login *login = mem_alloc_zero(sizeof *login);
+    const struct pool_settings *set;
+    struct err err;
+    int node;
+
+    c->phase = CL_LOGIN;
+    c->login = login;
+    login->client = c;
+    list_init(&login->look_node);
+    pool_request_init(&login->req);
+    login_keep(login, st, packet);
+    if (c->ss->console != NULL && c->ss->console->take(c))
+        return;
+    set = pools_conf_find(c->ss->conf, login->startup.database, login->startup.user);
+    node = set->target != POOLS_NO_TARGET ? set->target : sessions_write_node(c->ss);
+    if (set->user != NULL)
+        login->startup.user = slice_of_str(set->user);
+    login->has_no_server = node == -1;
+    if (node == -1 && (node = login_node_for_none(c)) == -1) {
+        login_all_down(c);
+        return;
+    }
+    c->pool = pool_attach(&c->ss->be, login->startup.user, login->startup.database, node);
+    if (set->user != NULL) {
+        login->startup.user = pool_user(c->pool); /* the settings may be reloaded */
+        client_place_learn(c);
+    }
+    if (!login_count_in(c, c->pool) || (node < POOLS_FIRST_TARGET && !login_may_replicate(c)))
+        return;
+    login->req.pool = c->pool;
+    login->req.startup = &login->startup;
+    login->req.is_private = login->startup.replication.n > 0;
+    login->req.on_turn = login_on_turn;
+    login->req.owner = c;
+    login->req.ops = &client_link_ops;
+    err_clear(&err);
+    if (exchange_mode_take(c, &err) == -1) {
+        client_end(c, &err);
+        return;
+    }
+    exchange_login_begin(c);
+    client_gate_open(c);
+}
+
+/* Parameters, key and ReadyForQuery: the session begins. */
+void client_do_welcome(struct client *c)
+{
+    struct link *link = c->link;
+    const struct paramset *params;
+    struct buf out = {0};
+    struct slice name;
+    struct slice value;
+    uint32_t at = 0;
+
+    if (link != NULL && !c->kind->granted(c))
+        return; /* its start-up parameters are on their way to the link */
+    if (!login_may_stay(c))
+        return;
+    (void)buf_reserve(&out, GREETING_BYTES);
+    client_login_put_ok(c, &out);
+    params = client_login_parameters(c);
+    while (paramset_next(params, &at, &name, &value))
+        wire_put_parameter_status(&out, name, value);
+    c->epoch = link == NULL ? 0 : link->epoch;
+    c->target = link;
+    c->phase = CL_ACTIVE;
+    if (link != NULL && exchange_login_is_relayed(c))
+        link->is_retired = true; /* whoever comes next makes one of his own */
+    if (!client_limits_on_login(c)) {
+        buf_free(&out);
+        return;
+    }
+    client_stats_on_login(c);
+    c->kind->entered(c);
+    client_row_login(c);
+    wire_put_key_data(&out, c->row == NULL ? 0 : c->row->told_pid,
+        c->row == NULL ? slice_of("\0\0\0\0", 4)
+                       : slice_of((const char *)c->row->secret, c->row->secret_len));
+    client_put_notices(c, &out);
+    wire_put_ready(&out, link == NULL ? 'I' : link->tx_status);
+    client_login_free(c);
+    client_note_idle(c);
+    client_send(c, &out);
+    if (c->phase == CL_ACTIVE)
+        c->kind->welcomed(c);
+    client_unpark(c);
+}
+
+/* pgpool has just started: the session's own link is to go to the primary. */
+static bool login_waits_for_look(struct client *c)
+{
+    struct client_login *login = c->login;
+    struct sessions *ss = c->ss;
+
+    (void)view_refresh(ss->env->shm, &ss->view);
+    if (!ss->view.is_looking || c->kind->pool_mode(c) != CONF_POOL_SESSION ||
+        c->pool->cluster_node >= POOLS_FIRST_TARGET)
+        return false;
+    if (login->look_until_us == 0)
+        login->look_until_us = loop_now_us(ss->loop) + ss->conf->failover_wait_ms * 1000;
+    if (loop_now_us(ss->loop) >= login->look_until_us)
+        return false;
+    if (list_is_detached(&login->look_node))
+        list_push_back(&ss->looking, &login->look_node);
+    client_row_state(c, CLIENT_STATE_WAITING, WAIT_REASON_NO_PRIMARY);
+    if (!timer_is_armed(&ss->view_timer))
+        timer_start(ss->loop, &ss->view_timer, LOOK_AGAIN_MS);
+    return true;
+}
+
+void client_do_acquire(struct client *c)
+{
+    struct client_login *login = c->login;
+    struct pool_request *req = &login->req;
+    bool was_waiting;
+
+    if (!client_place_login(c))
+        return;
+    was_waiting = !list_is_detached(&req->pool_node);
+    client_entitle(c, req);
+    if (login->has_no_server) {
+        if (!login_alone(c, c->ss->conf->login_without_server))
+            login_all_down(c);
+        return;
+    }
+    if (!was_waiting && login_alone(c, login_is_to_resume(c)))
+        return;
+    if (login_waits_for_look(c))
+        return;
+    if (req->may_reuse)
+        pool_role_ask(req->pool);
+    if (!was_waiting && !req->pool->role_due && exchange_login_needs_no_link(c)) {
+        client_login_welcome(c);
+        return;
+    }
+    switch (pool_acquire(req)) {
+    case ACQUIRE_GRANTED:
+        client_stats_on_link(c);
+        c->link = req->link;
+        c->epoch = c->link->epoch;
+        if (req->needs_patch)
+            client_patch_start(c, &login->params);
+        else
+            client_login_welcome(c);
+        break;
+    case ACQUIRE_OPENING:
+        client_stats_on_link(c);
+        c->link = req->link;
+        c->epoch = c->link->epoch;
+        client_auth_on_opening(login->auth);
+        client_row_state(c, CLIENT_STATE_LOGIN, WAIT_REASON_NONE);
+        if (was_waiting)
+            client_set_timer(c, c->ss->conf->authentication_timeout_ms);
+        break;
+    case ACQUIRE_WAITING:
+        if (!was_waiting && exchange_login_waits_for_none(c)) {
+            client_login_welcome(c);
+            break;
+        }
+        if (!was_waiting) {
+            client_set_timer(c, 0);
+            task_post(c->ss->loop, &c->ss->publish);
+        }
+        client_row_state(c, CLIENT_STATE_WAITING, (enum wait_reason)req->reason);
+        break;
+    }
+}
+
+/* Roles are known, and there may be somebody else. */
+bool client_login_again(struct client *c, struct link *link)
+{
+    struct client_login *login = c->login;
+    struct sessions *ss = c->ss;
+
+    if (c->phase != CL_LOGIN || login == NULL || c->link != link || !link->holds_slot ||
+        !ss->view.is_streaming || ss->view.primary_epoch == 0 || ss->view.nnodes < 2 ||
+        pools_conf_find(ss->conf, login->startup.database, login->startup.user)->target !=
+            POOLS_NO_TARGET)
+        return false;
+    if (login->look_until_us == 0)
+        login->look_until_us = loop_now_us(ss->loop) + ss->conf->failover_wait_ms * 1000;
+    if (loop_now_us(ss->loop) >= login->look_until_us)
+        return false;
+    c->link = NULL;
+    login->req.link = NULL;
+    list_push_back(&ss->looking, &login->look_node);
+    client_row_state(c, CLIENT_STATE_WAITING, WAIT_REASON_NO_PRIMARY);
+    if (!timer_is_armed(&ss->view_timer))
+        timer_start(ss->loop, &ss->view_timer, LOOK_AGAIN_MS);
+    return true;
+}
+
+/* In the queue of a server that is not the primary any more nobody's turn may come. */
+void client_login_leave_queues(struct sessions *ss)
+{
+    struct list *n;
+
+    if (!ss->view.is_streaming || !view_can_write(&ss->view))
+        return;
+    LIST_FOREACH(n, &ss->clients)
+    {
+        struct client *c = LIST_ENTRY(n, struct client, node);
+        struct client_login *login = c->login;
+
+        if (c->phase != CL_LOGIN || login == NULL || list_is_detached(&login->req.pool_node) ||
+            c->pool->cluster_node >= ss->view.nnodes || c->pool->cluster_node == ss->view.primary)
+            continue;
+        pool_request_cancel(&login->req);
+        login->look_until_us = loop_now_us(ss->loop) + ss->conf->failover_wait_ms * 1000;
+        list_push_back(&ss->looking, &login->look_node);
+    }
+}
+
+/* Another server, when there is one by now, be it a standby: reads go on there, and writes wait. */
+static void login_look_again(struct client *c)
+{
+    struct sessions *ss = c->ss;
+    int node = sessions_write_node(ss);
+    struct pool *pool = c->pool;
+
+    if (loop_now_us(ss->loop) < c->login->look_until_us &&
+        (node == VIEW_NO_NODE ||
+            (node == pool->cluster_node && view_must_hold_writes(&ss->view)))) {
+        list_push_back(&ss->looking, &c->login->look_node);
+        return;
+    }
+    if (node == VIEW_NO_NODE) {
+        client_end_text(c, "57P03", "no server was found within failover_wait (%d s)",
+            (int)(ss->conf->failover_wait_ms / 1000));
+        return;
+    }
+    if (pool->cluster_node != node)
+        client_place_login_at(c, node);
+    client_login_acquire(c);
+}
+
+void client_login_look_again(struct sessions *ss)
+{
+    struct list all;
+    struct list *n;
+
+    list_init(&all);
+    while ((n = list_first(&ss->looking)) != NULL) {
+        list_remove(n);
+        list_push_back(&all, n);
+    }
+    while ((n = list_first(&all)) != NULL) {
+        list_remove(n);
+        login_look_again(LIST_ENTRY(n, struct client_login, look_node)->client);
+    }
+}
+
+/* A password or SASL message, for us or for the server that judges. */
+static bool login_take_answer(struct client *c, struct slice msg)
+{
+    enum client_auth_input wants = client_auth_wants(client_auth_of(c));
+
+    if (wants == CLIENT_AUTH_ANSWER) {
+        client_auth_input(c->login->auth, message_body(msg));
+        return true;
+    }
+    if (wants == CLIENT_AUTH_NOTHING || c->link == NULL || c->link->phase != LINK_LOGIN) {
+        client_end_text(c, "08P01", "unexpected password response");
+        return false;
+    }
+    if (!client_auth_passes_on(client_auth_of(c), c->link, message_body(msg)))
+        return false;
+    (void)link_send(c->link, msg.p, msg.n);
+    return true;
+}
+
+/* What a client may say before it is let in: answers to the server's requests, and goodbye. */
+void client_login_input(struct client *c, const char *p, const char *end)
+{
+    size_t bytes;
+
+    while (end - p >= PROTO_HEADER_BYTES && c->phase == CL_LOGIN) {
+        bytes = message_bytes(p);
+        if (p[0] == FE_TERMINATE) {
+            client_end(c, NULL);
+            return;
+        }
+        if (p[0] != FE_PASSWORD || !message_may_be(bytes) || bytes > PROTO_AUTH_MAX_BYTES + 1) {
+            if (client_auth_wants(client_auth_of(c)) == CLIENT_AUTH_NOTHING)
+                break; /* early: it waits for the session to begin */
+            client_end_text(c, "08P01", "expected password response, got message type %d", p[0]);
+            return;
+        }
+        if ((size_t)(end - p) < bytes)
+            break;
+        if (!login_take_answer(c, slice_of(p, bytes)))
+            return;
+        p += bytes;
+    }
+    if (p == end || c->phase >= CL_CLOSING)
+        return;
+    if (c->phase == CL_ACTIVE) {
+        feed_client(c, p, end); /* it did not wait for the end of the login */
+        return;
+    }
+    if (buf_unread(&c->carry) + (size_t)(end - p) > PROTO_AUTH_MAX_BYTES) {
+        client_end_text(c, "08P01", "too many bytes before the login is complete");
+        return;
+    }
+    buf_reserve(&c->carry, LOGIN_CARRY_BYTES); /* it shall not move: see client_free_carry */
+    buf_put(&c->carry, p, (size_t)(end - p));
+    if (client_auth_wants(client_auth_of(c)) == CLIENT_AUTH_NOTHING)
+        stream_pause(&c->stream); /* a level-triggered loop must not spin on what waits */
+}
+
+static void login_on_auth(void *owner, struct link *link, const char *msg, size_t n)
+{
+    if (!client_auth_on_link(client_auth_of(owner), link, msg, n))
+        link_close(link);
+}
+
+/* The server has no room for now. When it has asked nothing of the client, nobody will notice that
+ * another link is tried later. */
+static bool login_on_refused(void *owner, struct link *link)
+{
+    struct client *c = owner;
+
+    if (c->phase != CL_LOGIN || c->login == NULL || c->link != link || !link->holds_slot)
+        return false;
+    c->link = NULL;
+    c->login->req.link = NULL;
+    client_login_acquire(c);
+    return true;
+}
+
+static void login_on_done(void *owner, struct link *link)
+{
+    struct client *c = owner;
+
+    (void)link;
+    if (client_auth_is_over(client_auth_of(c)))
+        client_login_welcome(c);
+    else
+        client_end_text(c, "08P01", "the server began a session before the login was over");
+}
+
+HOT static void client_on_link_bytes(void *owner, struct link *link, const char *p, size_t n)
+{
+    struct client *c = owner;
+    struct buf ok = {0};
+
+    if (link != c->link || link->epoch != c->epoch) {
+        link->be->epoch_mismatches++;
+        log_at_detail(LVL_ERROR, NULL,
+            "This must not happen: please report it, with the lines before.",
+            "a reply met another client: dropped");
+        link_close(link);
+        return;
+    }
+    if (c->phase == CL_ACTIVE) {
+        client_pass_reply(c, link, p, n);
+        return;
+    }
+    if (client_auth_hold(client_auth_of(c), p, n))
+        return;
+    if (c->phase == CL_LOGIN && p[0] == BE_NOTICE && client_auth_is_over(client_auth_of(c))) {
+        client_login_put_ok(c, &ok); /* what a server says besides comes behind it */
+        client_send(c, &ok);
+    }
+    client_pass_reply(c, link, p, n);
+}
+
+/* The cached link was brought up to date, or would not be: then a fresh one is opened, and the
+ * server itself tells the client what is wrong with its parameters. */
+static void login_on_patched(struct client *c)
+{
+    if (client_patch_finish(c) == 0) {
+        client_login_welcome(c);
+        return;
+    }
+    client_patch_free(c);
+    client_drop_link(c, true);
+    c->login->req.link = NULL;
+    c->login->req.no_patch = true;
+    client_login_acquire(c);
+}
+
+WARM static void client_on_link_tag(void *owner, struct link *link, struct slice tag)
+{
+    struct client *c = owner;
+
+    (void)link;
+    if (client_patch(c) != NULL)
+        client_patch_on_tag(c, tag);
+}
+
+static bool client_on_link_error(void *owner, struct link *link, const struct errmsg *m)
+{
+    struct client *c = owner;
+    enum count_kind kind = slice_eq_str(m->severity, "FATAL")   ? COUNT_FATAL
+                           : slice_eq_str(m->severity, "PANIC") ? COUNT_PANIC
+                                                                : COUNT_ERROR;
+
+    count_statement(c->ss, link->pool->cluster_node, kind);
+    client_stmts_error(c);
+    if (c->drops_database)
+        client_ddl_on_error(client_ddl(c));
+    return client_failed_tell(client_refused(c), link, m);
+}
+
+HOT static void client_on_link_quiet(void *owner, struct link *link)
+{
+    struct client *c = owner;
+
+    (void)link;
+    if (c->phase == CL_LOGIN) {
+        login_on_patched(c);
+        return;
+    }
+    if (client_patch(c) != NULL && (!feed_end_ignored(c) || client_patch_repair(c)))
+        return;
+    client_note_idle(c);
+    c->server_batch = false;
+    client_after_quiet(c);
+}
+
+HOT void client_do_after_quiet(struct client *c)
+{
+    if (c->is_half_closed)
+        client_leave(c);
+    else if (c->ss->stop == SESSION_STOP_FAST || client_limits_must_leave(c))
+        client_end_text(c, "57P01", "terminating connection due to administrator command");
+    else if (c->is_parked)
+        client_unpark(c);
+}
+
+static void client_on_link_settled(void *owner, struct link *link)
+{
+    struct client *c = owner;
+
+    (void)link;
+    if (c->is_half_closed)
+        client_leave(c);
+    else if (c->is_parked)
+        client_unpark(c);
+}
+
+static void client_on_link_parameter(
+    void *owner, struct link *link, struct slice name, struct slice value)
+{
+    struct client *c = owner;
+
+    (void)link;
+    if (client_patch(c) != NULL)
+        client_patch_on_parameter(c, name, value);
+    if (slice_ieq_str(name, "application_name"))
+        client_row_application(c, value);
+}
+
+static void client_on_link_drained(void *owner, struct link *link)
+{
+    struct client *c = owner;
+
+    (void)link;
+    if (!c->is_parked && !c->is_half_closed)
+        stream_resume(&c->stream);
+}
+
+static void client_on_link_lost(void *owner, struct link *link, const struct err *err, bool told)
+{
+    struct client *c = owner;
+    bool in_message = c->body_left > 0 || link->body_left > 0;
+    bool is_again = !told && client_login_again(c, link);
+    bool is_seen_to = !is_again && client_auth_on_link_lost(client_auth_of(c), err);
+
+    /* A server that stops says so to each session, and may stay in that state for long. */
+    if (!told || c->phase == CL_ACTIVE)
+        sessions_suspect_node(c->ss, c->pool->cluster_node);
+    if (is_again)
+        return;
+    if (!told && !is_seen_to && c->phase == CL_LOGIN && !link_is_let_in(link)) {
+        c->link = NULL;
+        if (login_alone(c, c->ss->conf->login_without_server))
+            return;
+    }
+    c->link = NULL;
+    c->target = NULL;
+    if (!told)
+        CLIENT_LOG(c, LVL_LOG, "session of user \"%s\" ends: %s", c->pool->names, err->msg);
+    if (is_seen_to)
+        return;
+    /* In the middle of a message of its own the client is not told: the server has hung up on it.
+     */
+    if (c->phase == CL_LOGIN)
+        client_log_refusal(c, err);
+    client_end(c, told || in_message ? NULL : err);
+}
+
+const struct link_owner_ops client_link_ops = {
+    .on_log = client_log_link,
+    .on_auth = login_on_auth,
+    .on_refused = login_on_refused,
+    .on_login_done = login_on_done,
+    .on_bytes = client_on_link_bytes,
+    .on_quiet = client_on_link_quiet,
+    .on_settled = client_on_link_settled,
+    .on_doubt = client_on_doubt,
+    .on_no_wait = client_on_no_wait,
+    .on_parameter = client_on_link_parameter,
+    .on_tag = client_on_link_tag,
+    .on_error = client_on_link_error,
+    .on_drained = client_on_link_drained,
+    .on_lost = client_on_link_lost,
+};

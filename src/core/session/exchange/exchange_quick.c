@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * exchange_quick.c: plain statements of a client that is idle, or in a transaction, in one step.
+ * Runs in: workers. What feed_followed.c and exchange_begin.c find out message by message holds for
+ * all of them: nothing runs, nothing ties the session, and the statement changes none of that. A
+ * sequence of the extended protocol has to be there up to its Sync, and its text is not looked at:
+ * what is to be known of it stands with the statement (struct prep). Must never: do anything before
+ * it is sure. */
+#include "config.h"
+
+#include <string.h>
+
+#include "admin/kill.h"
+#include "base/hot.h"
+#include "config/conf.h"
+#include "wire/batch.h"
+
+#include "names/names_int.h"
+
+/* One statement, and what is known of it. */
+struct quick_batch {
+    struct batch_lone sent;
+    struct names_entry *n; /* that it names; NULL: the unnamed one */
+    struct prep *prep;     /* ours */
+    bool is_as_told;       /* the link has the columns that the client was told */
+};
+
+/* Between two transactions, and nobody wants to see each message. */
+HOT static bool is_free(struct client *c)
+{
+    const struct sstate *s = c->sstate;
+
+    return s->phase == PHASE_DETACHED && s->pins == 0 && !s->greeted_alone &&
+           client_local(c) == NULL && !c->local_batch && !c->local_error && !c->server_batch &&
+           !c->trace.client && !client_log_statements(c);
+}
+
+/* Parse of a statement without a name, or Bind of one that has a name. */
+static bool read_batch(const char *p, const char *end, struct quick_batch *q)
+{
+    q->n = NULL;
+    q->prep = NULL;
+    q->is_as_told = false;
+    return batch_lone_read(&q->sent, p, end) && q->sent.syncs &&
+           (q->sent.name.n == 0) == (q->sent.parse.p != NULL);
+}
+
+/* Words of transactions, settings and the like: not worth a closer look. */
+static bool may_be_plain(struct slice sql)
+{
+    enum count_kind kind = count_kind_of(sql);
+
+    return kind == COUNT_SELECT || kind == COUNT_INSERT || kind == COUNT_UPDATE ||
+           kind == COUNT_DELETE;
+}
+
+/* The statement, when it is plain. Without a name, or not, it is kept until q->prep is let go. */
+HOT static bool find_statement(struct client *c, struct quick_batch *q)
+{
+    struct sstate *s = c->sstate;
+
+    if (q->sent.parse.p == NULL) {
+        q->n = names_find(s, q->sent.name);
+        q->prep = q->n == NULL || q->n->prep == NULL ? NULL : prep_ref(q->n->prep);
+    } else if (may_be_plain(q->sent.sql) && !admin_kill_is_likely(q->sent.sql) &&
+               names_have_room(c, q->sent.sql.n)) {
+        q->prep = follow_prep_of(c, batch_lone_statement(&q->sent));
+    }
+    return q->prep != NULL && q->prep->is_plain;
+}
+
+/* Nothing has to be asked or waited for. Else the draw stays for whoever looks again. */
+HOT static bool may_read_at(struct client *c, int node)
+{
+    struct plan *b = c->plan;
+
+    if (b->wait_is_over || plan_is_lsn_due(c) || sstate_is_avoided(c, node) ||
+        !conf_has_node(c->ss->conf, node) || view_must_hold_writes(&c->ss->view)) {
+        b->keeps_random = true;
+        return false;
+    }
+    plan_ask_reset(b);
+    b->rolls_back = false;
+    return true;
+}
+
+/* Most reads are like those before them. */
+static bool knows_read(struct client *c, uint64_t known, bool by_facts, int *node)
+{
+    int to = plan_known_node(c, known, by_facts);
+
+    if (to == VIEW_NO_NODE || !may_read_at(c, to))
+        return false;
+    *node = to;
+    return true;
+}
+
+static bool takes_read(struct client *c, const struct route_decision *d, int *node)
+{
+    if (d->known == 0 || d->must_ask || d->must_wait) {
+        c->plan->keeps_random = true;
+        return false;
+    }
+    *node = d->node;
+    return may_read_at(c, d->node);
+}
+
+WARM APART static bool judge(
+    struct client *c, struct prep *prep, struct slice sql, const struct sql_facts *facts, int *node)
+{
+    struct route_decision d;
+
+    if (prep != NULL)
+        plan_decide_prep(c, prep, &d);
+    else
+        plan_decide_facts(c, sql, facts, &d);
+    return takes_read(c, &d, node);
+}
+
+HOT bool exchange_quick_place(
+    struct client *c, struct prep *prep, struct slice sql, const struct sql_facts *facts, int *node)
+{
+    bool is_read = prep != NULL ? prep->count == COUNT_SELECT : facts->stmts[0].kind == SQL_SELECT;
+
+    *node = sstate_write_node(c);
+    if (*node == VIEW_NO_NODE || !is_read)
+        return false;
+    c->plan->tx_status = 'I';
+    c->sstate->again.is_read = true;
+    return knows_read(
+               c, prep != NULL ? prep->known : route_known_of(sql, facts), prep == NULL, node) ||
+           judge(c, prep, sql, facts, node);
+}
+
+HOT bool exchange_quick_place_home(
+    struct client *c, struct prep *prep, struct slice sql, const struct sql_facts *facts, int *node)
+{
+    (void)prep;
+    (void)sql;
+    (void)facts;
+    c->sstate->again.is_read = false;
+    *node = sstate_write_node(c); /* whether it takes writes is seen when the link is borrowed */
+    return true;
+}
+
+/* Who has it is told when the statement is sent, or here when that is not now. */
+HOT static enum feed_step get_link(struct client *c, struct feed_run *run, int node)
+{
+    struct errand *t = c->sstate->errand;
+    enum feed_step step;
+
+    t->tells_late = true;
+    if (!leg_attach_at_once(c, node))
+        step = exchange_get_link(c, run, node);
+    else
+        step = c->sstate->loan.is_fresh ? leg_make_ready(c, run) : FEED_PASS;
+    step = c->kind->chosen(c, step);
+    t->tells_late = false;
+    if (step != FEED_PASS && t->is_untold && c->link != NULL)
+        client_row_link(c);
+    if (step != FEED_PASS)
+        t->is_untold = false;
+    return step;
+}
+
+/* The link is there. */
+static void pass_batch(
+    struct client *c, struct feed_run *run, const char *p, const struct quick_batch *q)
+{
+    struct slice sql = slice_of(NULL, 0);
+    struct errand *t = c->sstate->errand;
+    struct names_entry *n = q->n;
+
+    if (c->ss->cache != NULL)
+        cached_bound(c, q->prep, batch_lone_values(&q->sent));
+    if (q->sent.parse.p != NULL) {
+        sql = prep_sql(q->prep);
+        names_pending_unnamed(c, q->prep);
+        link_expect(c->link, OP_PARSE | OP_NOTE);
+        run->start = p;
+    } else {
+        if (!q->is_as_told) /* else it is there */
+            follow_load(c, run, q->prep);
+        t->last_bound = n;
+        n->is_described = n->is_described || q->sent.describes;
+        follow_put_renamed(run, q->sent.bind, 1, q->sent.name.n, q->prep);
+        run->start = q->sent.bind.p + q->sent.bind.n;
+    }
+    run->end = q->sent.end;
+    c->bound_count = q->prep->count;
+    if (c->ss->stmts != NULL && sql.p == NULL && !client_stmts_is_known(c, q->prep->counted))
+        q->prep->counted = client_stmts_bound(c, prep_sql(q->prep));
+    link_expect(c->link, OP_BIND);
+    if (q->sent.describes)
+        link_expect(c->link, q->is_as_told ? OP_DESCRIBE : follow_columns_watch(c, n));
+    link_expect(c->link, OP_EXECUTE);
+    lent_expect_end(c, OP_SYNC);
+    client_stats_on_query(c);
+    count_statement(c->ss, c->link->pool->cluster_node, (enum count_kind)c->bound_count);
+    client_note_begun(c, sql);
+    t->is_untold = false;
+}
+
+/* The client may know other columns than the link. True: that is found out. */
+COLD APART static bool looks_first(
+    struct client *c, struct feed_run *run, const struct quick_batch *q)
+{
+    struct errand *t = c->sstate->errand;
+
+    if (q->sent.describes && !follow_columns_counts(q->sent.bind) &&
+        (q->n->told & COLUMNS_TYPES) == 0)
+        return false;
+    if (t->is_untold)
+        client_row_link(c);
+    t->is_untold = false;
+    if (!follow_columns_ask(c, run, q->n))
+        return false;
+    c->sstate->loan.is_fresh = true; /* what comes is kept then */
+    return true;
+}
+
+HOT enum feed_step exchange_quick_batch(
+    struct client *c, struct feed_run *run, const char *p, const char *end, const char **whole)
+{
+    struct sstate *s = c->sstate;
+    enum feed_step step = FEED_AGAIN;
+    struct quick_batch q;
+    struct slice msgs;
+    int node;
+
+    if (!is_free(c) || s->nsql_names > 0 || !read_batch(p, end, &q))
+        return FEED_AGAIN;
+    if (c->ss->cache != NULL) {
+        errand_begin(c);
+        step = cached_batch(c, p, end, whole);
+        if (step != FEED_AGAIN)
+            return step == FEED_LOCAL ? FEED_PASS : step;
+    }
+    if (find_statement(c, &q) && c->kind->place(c, q.prep, slice_of(NULL, 0), NULL, &node)) {
+        errand_begin(c);
+        msgs = slice_of(p, (size_t)(q.sent.end - p));
+        s->again.is_behind = false;
+        s->again.may_retry = s->again.is_read;
+        s->again.may_replan = q.n != NULL && (q.sent.describes || !q.n->is_described);
+        s->errand->kept_len = (uint32_t)msgs.n;
+        step = get_link(c, run, node);
+        if (step == FEED_PASS && q.n != NULL && q.n->told != 0) {
+            q.is_as_told =
+                follow_columns_agree(q.n->told, prepset_columns(&c->link->preps, q.prep->id));
+            if (!q.is_as_told && looks_first(c, run, &q))
+                step = FEED_PARK;
+        }
+        if (step == FEED_PASS) {
+            exchange_keep(c, msgs);
+            pass_batch(c, run, p, &q);
+            s->errand->is_quick = true;
+            *whole = q.sent.end;
+        }
+    }
+    prep_unref(&q.prep);
+    return step;
+}
+
+/* Known to the parser alone: without functions, and without tables, which may be views. */
+static bool is_lone_read(const struct sql_facts *facts)
+{
+    const struct sql_stmt *st = facts->stmts;
+
+    return st->kind == SQL_SELECT && (st->flags & SQL_F_READ_ONLY) != 0 && st->nfuncs == 0 &&
+           st->ntables == 0;
+}
+
+HOT enum feed_step exchange_quick_query(struct client *c, struct feed_run *run, struct slice sql,
+    struct slice msg, const struct sql_facts *facts)
+{
+    struct sstate *s = c->sstate;
+    enum feed_step step;
+    int node;
+
+    if (!is_free(c) || memchr(sql.p, '\\', sql.n) != NULL ||
+        !c->kind->place(c, NULL, sql, facts, &node))
+        return FEED_AGAIN;
+    client_stats_on_query(c);
+    s->is_counted = true;
+    s->again.may_retry = s->again.is_read || is_lone_read(facts);
+    s->again.may_replan = false;
+    step = get_link(c, run, node);
+    if (step != FEED_PASS)
+        return step;
+    exchange_keep(c, msg);
+    s->errand->mark_pins = s->pins;
+    return FEED_PASS;
+}
+
+/* In a transaction that has its link, where nothing runs, and nothing of what came before has to be
+ * put right first. */
+HOT static bool is_in_transaction(const struct client *c)
+{
+    const struct sstate *s = c->sstate;
+    const struct errand *t = s->errand;
+
+    return s->phase == PHASE_ATTACHED && c->link->tx_status == 'T' && t->tx.client != NULL &&
+           t->mark.client == NULL && !s->loan.is_fresh && !s->exchange.hold &&
+           !s->exchange.has_set && !s->exchange.has_tx_words && !s->reset_seen &&
+           !s->look_at_pins && !s->loan.is_unsure && s->tx != SSTATE_TX_UNTOLD && !s->owes_ready &&
+           !s->loan.begun_here && !t->leave.needs_snapshot && s->pins == s->shown_pins &&
+           expect_is_quiet(&c->link->expect) && !c->server_batch && !c->local_batch &&
+           s->mode != CONF_POOL_STATEMENT;
+}
+
+HOT bool exchange_quick_goes_on(struct client *c, struct slice sql)
+{
+    struct sstate *s = c->sstate;
+
+    if (!is_in_transaction(c) || memchr(sql.p, '\\', sql.n) != NULL)
+        return false;
+    if (!s->is_counted)
+        client_stats_on_query(c);
+    s->exchange.in_string = false;
+    s->again.may_retry = s->again.may_replan = s->again.may_resend = false;
+    s->errand->mark_pins = s->pins;
+    return true;
+}
+
+/* What the end of an exchange has to look for is not there: an error, answers that were held back,
+ * questions, more input. */
+static bool leaves_nothing(const struct client *c)
+{
+    const struct sstate *s = c->sstate;
+
+    return s->errand->is_quick && !s->exchange.saw_error && !s->owes_ready &&
+           !c->link->expect.holds && !c->is_parked && c->body_left == 0 &&
+           c->plan->questions == NULL && c->plan->doubts == NULL;
+}
+
+/* The transaction is open still, and nothing in it has changed. */
+HOT static bool ends_within(struct client *c)
+{
+    struct errand *t = c->sstate->errand;
+
+    if (c->link->tx_status != 'T' || c->link->expect.nnotes > 0 || t->npending > 0)
+        return false;
+    t->is_quick = false;
+    client_note_idle(c);
+    client_after_quiet(c);
+    return true;
+}
+
+HOT bool exchange_quick_ends(struct client *c)
+{
+    struct sstate *s = c->sstate;
+
+    if (!leaves_nothing(c))
+        return false;
+    if (s->errand->tx.client != NULL)
+        return ends_within(c);
+    if (c->link->tx_status != 'I')
+        return false;
+    if (s->errand->npending > 0 || c->link->expect.nnotes > 0)
+        names_settle(c);
+    if (s->errand->early.len > 0)
+        client_send(c, &s->errand->early);
+    s->errand->is_quick = false;
+    s->again.may_retry = false;
+    s->again.may_replan = false;
+    s->again.may_resend = false;
+    s->again.reply_begun = false;
+    client_note_done(c);
+    leg_detach(c);
+    errand_end_quick(c);
+    client_after_quiet(c);
+    return true;
+}

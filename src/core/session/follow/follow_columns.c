@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * follow_columns.c: what followed clients were told of the columns of their statements.
+ * Runs in: workers. A link that parses a statement anew plans it as the tables are then: who was
+ * told its columns on another link, and does not ask again, would get rows of another shape, and
+ * what it sends would be taken for values of other types. So the columns and parameters told are
+ * kept with the client's name, as a hash, and those that it has with the link's
+ * statement, which keeps them for its life. Where they differ the client is told what a server says
+ * of a plan that has gone stale. */
+#include "config.h"
+
+#include <string.h>
+
+#include "base/hot.h"
+#include "base/mem.h"
+#include "wire/batch.h"
+#include "wire/errmsg.h"
+#include "wire/reader.h"
+#include "wire/writer.h"
+
+#include "names/names_int.h"
+#include "sstate/phase_int.h"
+
+static const char stale_text[] = "cached plan must not change result type";
+
+/* Names, types and their modifiers: what a server compares. */
+static uint64_t hash_columns(char type, struct slice body)
+{
+    struct wire_reader r;
+    uint64_t hash = (uint64_t)type;
+    struct slice name;
+    uint32_t kind[2];
+    uint16_t n;
+
+    if (type == BE_NO_DATA)
+        return hash;
+    wire_reader_init(&r, body);
+    for (n = wire_get_u16(&r); n > 0 && !r.bad; n--) {
+        name = wire_get_cstr(&r);
+        (void)wire_get_u32(&r); /* the table */
+        (void)wire_get_u16(&r); /* its column */
+        kind[0] = wire_get_u32(&r);
+        (void)wire_get_u16(&r); /* length */
+        kind[1] = wire_get_u32(&r);
+        (void)wire_get_u16(&r); /* format */
+        hash = hash_bytes(kind, sizeof kind, hash_bytes(name.p, name.n, hash));
+    }
+    return r.bad ? 0 : hash | 1;
+}
+
+static uint64_t hash_types(struct slice body)
+{
+    if (body.n <= sizeof(uint16_t))
+        return 0; /* there are none */
+    return (hash_bytes(body.p, body.n, 1) | (uint64_t)1 << 32) & COLUMNS_TYPES;
+}
+
+/* A portal's types are those of its statement, which never change. */
+static uint64_t merged(uint64_t before, uint64_t columns)
+{
+    return (columns & COLUMNS_TYPES) != 0 ? columns : (before & COLUMNS_TYPES) | columns;
+}
+
+static unsigned watch(struct client *c, struct names_entry *n, bool is_ours)
+{
+    unsigned op = is_ours ? OP_DESCRIBE | OP_SWALLOW : OP_DESCRIBE;
+    struct errand *t = c->sstate->errand;
+    struct names_watch *w;
+
+    if (t->watched_epoch != c->link->epoch)
+        t->nwatched = 0;
+    t->watched_epoch = c->link->epoch;
+    if (t->nwatched == SSTATE_MAX_WATCHED)
+        return op;
+    w = &t->watched[t->nwatched++];
+    w->serial = expect_next_serial(&c->link->expect);
+    w->is_ours = is_ours;
+    w->name = n;
+    return op | OP_COLUMNS;
+}
+
+unsigned follow_columns_watch(struct client *c, struct names_entry *n)
+{
+    if (n == NULL || c->link->expect.skipping || n->prep == NULL || n->prep->names_one ||
+        ((n->told & ~COLUMNS_TYPES) != 0 &&
+            follow_columns_agree(n->told, prepset_columns(&c->link->preps, n->prep->id))))
+        return OP_DESCRIBE;
+    n->told &= COLUMNS_TYPES; /* should it fail, nobody knows which ones the client goes by */
+    return watch(c, n, false);
+}
+
+void follow_columns_forget(struct client *c, const struct prep *p)
+{
+    struct errand *t = c->sstate->errand;
+    unsigned i;
+
+    for (i = 0; i < t->nwatched; i++)
+        if (t->watched[i].name != NULL && t->watched[i].name->prep == p)
+            t->watched[i].name = NULL;
+}
+
+/* Those in front were skipped behind an error. */
+static void drop_watches(struct errand *t, unsigned n)
+{
+    t->nwatched = (uint8_t)(t->nwatched - n);
+    memmove(t->watched, t->watched + n, t->nwatched * sizeof t->watched[0]);
+}
+
+void follow_columns_on_told(
+    void *owner, struct link *link, uint32_t serial, char type, struct slice body)
+{
+    struct client *c = owner;
+    struct errand *t = c->sstate->errand;
+    uint64_t columns;
+    struct names_watch w;
+    unsigned i = 0;
+
+    if (link != c->link || t->watched_epoch != link->epoch)
+        return;
+    while (i < t->nwatched && (int32_t)(t->watched[i].serial - serial) < 0)
+        i++;
+    drop_watches(t, i);
+    if (type == BE_PARAMETER_DESCRIPTION) {
+        t->types_serial = serial;
+        t->types = hash_types(body);
+        return;
+    }
+    columns = hash_columns(type, body) & ~COLUMNS_TYPES;
+    if (t->types_serial == serial)
+        columns |= t->types;
+    if (t->nwatched > 0 && t->watched[0].serial == serial) {
+        w = t->watched[0];
+        drop_watches(t, 1);
+        if (w.name != NULL) {
+            prepset_set_columns(&link->preps, w.name->prep->id,
+                merged(prepset_columns(&link->preps, w.name->prep->id), columns));
+            if (!w.is_ours)
+                w.name->told = merged(w.name->told, columns);
+        }
+    }
+}
+
+bool follow_columns_counts(struct slice bind)
+{
+    struct wire_reader r;
+    bool is_null;
+    uint16_t n;
+
+    wire_reader_init(&r, slice_of(bind.p + PROTO_HEADER_BYTES, bind.n - PROTO_HEADER_BYTES));
+    (void)wire_get_cstr(&r);
+    (void)wire_get_cstr(&r);
+    for (n = wire_get_u16(&r); n > 0 && !r.bad; n--)
+        (void)wire_get_u16(&r);
+    for (n = wire_get_u16(&r); n > 0 && !r.bad; n--)
+        (void)wire_get_value(&r, &is_null);
+    return wire_get_u16(&r) > 1 && !r.bad;
+}
+
+/* The statement of this Bind, when the client was told its columns; NULL: it was not. */
+static struct names_entry *told_name(const struct client *c, struct slice bind)
+{
+    struct names_entry *n;
+    struct batch_msg m;
+
+    batch_read(&m, FE_BIND, message_body(bind));
+    n = m.name.n == 0 ? NULL : names_find(c->sstate, m.name);
+    return n == NULL || n->prep == NULL || n->told == 0 ? NULL : n;
+}
+
+/* It does not ask for columns behind this Bind, as far as that has come. */
+static bool asks_not(struct slice bind, const char *end)
+{
+    const char *next = bind.p + bind.n;
+
+    return follow_columns_counts(bind) || (next < end && *next != FE_DESCRIBE);
+}
+
+/* The client relies on what it was told: it sends values of these types, or does not ask. */
+static bool relies(const struct names_entry *n, struct slice bind, const char *end)
+{
+    return (n->told & COLUMNS_TYPES) != 0 || asks_not(bind, end);
+}
+
+struct names_entry *follow_columns_first(struct client *c, const char *p, const char *end)
+{
+    struct names_entry *n;
+    struct slice bind;
+
+    if (*p != FE_BIND || c->sstate->names == NULL || end - p < PROTO_HEADER_BYTES)
+        return NULL;
+    bind = slice_of(p, message_bytes(p));
+    if ((size_t)(end - p) < bind.n)
+        return NULL;
+    n = told_name(c, bind);
+    return n != NULL && relies(n, bind, end) ? n : NULL;
+}
+
+static uint64_t id_of(const struct prep *p)
+{
+    uint64_t id;
+
+    memcpy(&id, p->id, sizeof id);
+    return id;
+}
+
+/* In a transaction a failure is told to the client, whose own message would meet it. Once for each
+ * loan, until another statement is asked about: a server may say what cannot be read. */
+static bool may_ask(const struct client *c, const struct names_entry *n)
+{
+    const struct sstate *s = c->sstate;
+    const struct errand *t = s->errand;
+
+    return n->told != 0 && !n->prep->names_one && s->phase == PHASE_ATTACHED &&
+           !sstate_tx_is_lost(s) && c->link->tx_status != 'E' && !c->server_batch &&
+           !s->loan.is_unsure && !s->owes_ready &&
+           (t->look.epoch != c->link->epoch || t->look.id != id_of(n->prep));
+}
+
+/* It can be asked when what runs is over. */
+static bool must_wait(struct client *c, const struct names_entry *n)
+{
+    const struct expect *e = &c->link->expect;
+
+    return e->len > 0 && !e->skipping && !e->copy_in && !expect_is_stuck(e) && !c->server_batch &&
+           !n->prep->names_one &&
+           !follow_columns_agree(n->told, prepset_columns(&c->link->preps, n->prep->id));
+}
+
+bool follow_columns_ask(struct client *c, struct feed_run *run, struct names_entry *n)
+{
+    struct errand *t = c->sstate->errand;
+    struct prep *p = n->prep;
+    struct buf out = {0};
+    uint32_t at;
+
+    if (!may_ask(c, n) || follow_columns_agree(n->told, prepset_columns(&c->link->preps, p->id)))
+        return false;
+    t->look.at = n;
+    t->look.epoch = c->link->epoch;
+    t->look.id = id_of(p);
+    t->look.from = expect_next_serial(&c->link->expect);
+    t->look.failed = false;
+    if (prepset_touch(&c->link->preps, p->id))
+        lent_put_close(c, run, prep_name(p)); /* the client may know newer ones than this plan */
+    else
+        (void)lent_make_place(c, run);
+    lent_put_parse(c, run, p, prep_name(p), OP_PARSE | OP_SWALLOW);
+    prepset_add(&c->link->preps, p->id);
+    at = wire_begin(&out, FE_DESCRIBE);
+    buf_put_byte(&out, 'S');
+    buf_put(&out, p->name, PREP_NAME_BYTES + 1);
+    wire_end(&out, at);
+    link_expect(c->link, watch(c, n, true));
+    wire_put_empty(&out, FE_SYNC);
+    link_expect(c->link, OP_SYNC | OP_SWALLOW);
+    feed_put(run, out.data, out.len);
+    buf_free(&out);
+    phase_goto(c, PHASE_LOOKING);
+    client_row_state(c, CLIENT_STATE_WAITING, WAIT_REASON_REPLAY);
+    return true;
+}
+
+bool follow_columns_ask_first(struct client *c, struct feed_run *run)
+{
+    struct names_entry *n = c->sstate->errand->bound_first;
+
+    if (n == NULL)
+        return false;
+    return expect_is_quiet(&c->link->expect) ? follow_columns_ask(c, run, n) : must_wait(c, n);
+}
+
+bool follow_columns_failed(struct client *c, const struct errmsg *m)
+{
+    struct errand *t = c->sstate->errand;
+
+    t->look.failed = (int32_t)(c->link->expect.refused - t->look.from) >= 0;
+    if (t->look.failed && c->link->tx_status == 'T' && t->refusal == NULL) {
+        t->refusal = mem_alloc_zero(sizeof *t->refusal);
+        errmsg_to_err(m, t->refusal);
+    }
+    return t->look.failed;
+}
+
+/* The transaction has failed by it: what the client is told is what its own message would meet. */
+static void tell_failure(struct client *c)
+{
+    struct errand *t = c->sstate->errand;
+    struct err err = *t->refusal;
+
+    mem_free(t->refusal);
+    t->refusal = NULL;
+    follow_fail_parked(c, &err);
+}
+
+void follow_columns_asked(struct client *c)
+{
+    struct errand *t = c->sstate->errand;
+    struct prepset *preps = &c->link->preps;
+
+    if (t->look.at != NULL && t->look.failed)
+        prepset_remove(preps, t->look.at->prep->id); /* it was not parsed */
+    else if (t->look.at != NULL)
+        prepset_confirm(preps, t->look.at->prep->id);
+    c->sstate->loan.is_unsure = t->look.failed; /* it may have been cut short behind the Parse */
+    c->sstate->loan.has_closed = false;         /* that is done */
+    t->look.at = NULL;
+    t->nwatched = 0;
+    phase_goto(c, PHASE_ATTACHED);
+    if (t->look.failed && t->refusal != NULL)
+        tell_failure(c);
+    else
+        client_unpark(c);
+}
+
+static bool half_differs(uint64_t told, uint64_t known, uint64_t half)
+{
+    return (known & half) != 0 && !follow_columns_half_agrees(told, known, half);
+}
+
+bool follow_columns_differ(struct client *c, struct slice msg, const char *end)
+{
+    const struct names_entry *n;
+    uint64_t columns;
+
+    if (c->sstate->names == NULL || c->link->expect.skipping)
+        return false;
+    n = told_name(c, msg);
+    if (n == NULL || n->prep->names_one)
+        return false;
+    columns = prepset_columns(&c->link->preps, n->prep->id);
+    return columns != 0 &&
+           (half_differs(n->told, columns, COLUMNS_TYPES) ||
+               (half_differs(n->told, columns, ~COLUMNS_TYPES) && asks_not(msg, end)));
+}
+
+enum feed_step follow_columns_refuse(struct client *c, struct feed_run *run)
+{
+    struct err err;
+
+    err_clear(&err);
+    err_set(&err, "0A000", "%s", stale_text);
+    return follow_refuse(c, run, &err);
+}
+
+bool follow_columns_put_refusal(struct buf *out, const struct err *err)
+{
+    uint32_t at;
+
+    if (strcmp(err->msg, stale_text) != 0)
+        return false;
+    at = wire_begin(out, BE_ERROR);
+    buf_put(out, "SERROR\0VERROR\0C0A000", sizeof "SERROR\0VERROR\0C0A000");
+    buf_put_byte(out, 'M');
+    buf_put(out, stale_text, sizeof stale_text);
+    buf_put(out, "Fplancache.c\0RRevalidateCachedQuery\0",
+        sizeof "Fplancache.c\0RRevalidateCachedQuery\0");
+    wire_end(out, at);
+    return true;
+}
+
+bool follow_columns_are_relied_on(const struct client *c)
+{
+    struct slice kept = buf_slice(&c->sstate->errand->retry);
+    const char *p = kept.p;
+    struct message m;
+
+    while (message_next(&p, kept.p + kept.n, &m))
+        if (m.type == FE_BIND && told_name(c, m.whole) != NULL && follow_columns_counts(m.whole))
+            return true;
+    return false;
+}

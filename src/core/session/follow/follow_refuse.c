@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * follow_refuse.c: a client is told that what it wants cannot be: in its place among the replies,
+ * or while it waits for a link. Runs in: workers. */
+#include "config.h"
+
+#include "base/mem.h"
+#include "wire/message.h"
+#include "wire/writer.h"
+
+#include "sstate_int.h"
+
+/* The server is made to fail instead, for it has to skip what follows and to undo what was done;
+ * its error goes to the client in our words (exchange_link.c). */
+enum feed_step follow_refuse(struct client *c, struct feed_run *run, const struct err *err)
+{
+    struct sstate *s = c->sstate;
+    struct buf out = {0};
+    uint32_t at = wire_begin(&out, FE_PARSE);
+
+    buf_put(&out, REFUSED_NAME, sizeof REFUSED_NAME);
+    buf_put(&out, refused_query, strlen(refused_query) + 1);
+    buf_put_u16(&out, 0);
+    wire_end(&out, at);
+    link_expect(c->link, OP_PARSE);
+    feed_put(run, out.data, out.len);
+    buf_free(&out);
+    if (s->errand->refusal == NULL) {
+        s->errand->refusal = mem_alloc(sizeof *s->errand->refusal);
+        *s->errand->refusal = *err;
+    }
+    return FEED_PUT;
+}
+
+/* One whole message at the front of what is parked; NULL when there is none. */
+static const char *parked_message(const struct client *c, size_t *len)
+{
+    struct slice in = buf_slice(&c->carry);
+
+    if (in.n < PROTO_HEADER_BYTES)
+        return NULL;
+    *len = message_bytes(in.p);
+    return in.p;
+}
+
+void follow_fail_parked(struct client *c, const struct err *err)
+{
+    struct sstate *s = c->sstate;
+    struct buf out = {0};
+    const char *p;
+    size_t len = 0;
+    bool is_home = s->errand->home != NULL;
+
+    s->errand->is_cancelled = false;
+    mem_free(s->errand->kill);
+    s->errand->kill = NULL;
+    c->kind->routed(c, ROUTED_REFUSED);
+    if (is_home) {
+        /* No link for a read that may leave: it need not. */
+        s->errand->leave.may_go_out = false;
+        s->errand->leave.home_fails = slice_eq_str(slice_of_str(err->sqlstate), "57014");
+        is_home = s->errand->leave.home_fails;
+        plan_aside_come_back(c);
+        if (!is_home) {
+            client_unpark(c);
+            return;
+        }
+    }
+    c->body_left = 0;
+    if (s->tx == SSTATE_TX_VIRTUAL) {
+        /* BEGIN was promised: the transaction is there, and failed. */
+        s->tx = SSTATE_TX_LOST;
+        s->errand->is_out = false;
+        buf_empty(&s->errand->begin);
+    }
+    p = parked_message(c, &len);
+    wire_put_err(&out, err);
+    if (p != NULL && (p[0] == FE_QUERY || p[0] == FE_FUNCTION_CALL)) {
+        wire_put_ready(&out, is_home ? 'E' : sstate_tx_status(c));
+        if (buf_unread(&c->carry) >= len)
+            buf_consume(&c->carry, len);
+        else
+            c->body_skip = len - (uint32_t)buf_unread(&c->carry), buf_free(&c->carry);
+    } else {
+        c->local_error = true; /* up to the next Sync */
+    }
+    client_send(c, &out);
+    client_note_idle(c);
+    client_unpark(c);
+}

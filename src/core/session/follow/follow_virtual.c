@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * follow_virtual.c: the beginning and the end of a transaction of which no server knows: answered
+ * here (virtual_begin), in both protocols. Runs in: workers. What is between them: plan_away.c. */
+#include "config.h"
+
+#include <string.h>
+
+#include "base/hot.h"
+#include "base/mem.h"
+#include "config/conf.h"
+#include "wire/writer.h"
+
+#include "client/client_lost_int.h"
+#include "follow/client_word_int.h"
+#include "sstate_int.h"
+
+/* In place of a tag: an error, for the client does not know yet that its transaction was lost. */
+static const char tag_lost[] = "";
+
+WARM static void begin(struct client *c, struct slice sql, const struct sql_facts *facts)
+{
+    struct sstate *s = c->sstate;
+
+    buf_put(&s->errand->begin, sql.p, sql.n);
+    s->tx = SSTATE_TX_VIRTUAL;
+    follow_note(c, sql, facts);
+    s->exchange.has_tx_words = false;
+    s->exchange.recovered = false; /* no link was asked to */
+}
+
+/* A plain BEGIN needs no server yet. Its tag, or NULL: a server is to answer. */
+WARM static const char *virtual_begin(
+    struct client *c, struct slice sql, const struct sql_facts *facts)
+{
+    struct sstate *s = c->sstate;
+    const struct sql_stmt *st = &facts->stmts[0];
+
+    if (!c->ss->conf->virtual_begin || s->mode == CONF_POOL_STATEMENT ||
+        s->tx == SSTATE_TX_VIRTUAL || sstate_tx_is_lost(s) || st->tx.op != SQL_TX_BEGIN ||
+        st->tx.isolation == SQL_ISO_SERIALIZABLE)
+        return NULL;
+    client_stats_on_query(c);
+    begin(c, sql, facts);
+    return strncasecmp(sql.p + st->offset, "START", 5) == 0 ? "START TRANSACTION" : "BEGIN";
+}
+
+void follow_virtual_begin_again(struct client *c, struct slice sql, bool has_portal)
+{
+    begin(c, sql, plan_facts(c->ss, sql));
+    c->sstate->errand->leave.has_portal = has_portal;
+}
+
+/* The end of a transaction of which no server knows (any more). */
+static void forget_transaction(struct client *c)
+{
+    struct sstate *s = c->sstate;
+
+    s->tx = SSTATE_TX_OF_LINK;
+    buf_empty(&s->errand->begin);
+    follow_end_lost(s);
+    client_stats_on_virtual_end(c);
+    c->kind->routed(c, ROUTED_VIRTUAL_END);
+}
+
+/* The end of a transaction in which nothing was done on the primary, or that died with its link. */
+static const char *virtual_end(struct client *c, const struct sql_facts *facts)
+{
+    struct sstate *s = c->sstate;
+    enum sql_tx_op end = client_word_ends(facts);
+    bool was_virtual = s->tx == SSTATE_TX_VIRTUAL;
+    bool was_untold = s->tx == SSTATE_TX_UNTOLD;
+
+    if ((s->tx != SSTATE_TX_VIRTUAL && !sstate_tx_is_lost(s)) || end == SQL_TX_NONE)
+        return NULL;
+    forget_transaction(c);
+    if (end == SQL_TX_ROLLBACK)
+        return "ROLLBACK";
+    return was_untold ? tag_lost : was_virtual ? "COMMIT" : "ROLLBACK";
+}
+
+WARM static const char *answer(struct client *c, struct slice sql, const struct sql_facts *facts)
+{
+    const char *tag;
+
+    if (facts->status != SQL_OK || facts->nstmts != 1)
+        return NULL;
+    tag = virtual_begin(c, sql, facts);
+    return tag != NULL ? tag : virtual_end(c, facts);
+}
+
+static void put_answer(const struct client *c, struct buf *out, const char *tag)
+{
+    if (tag == tag_lost)
+        client_lost_put(c->sstate->errand->lost_words, out);
+    else
+        wire_put_command_complete(out, tag);
+}
+
+static void say_lost(struct client *c)
+{
+    struct buf out = {0};
+
+    client_lost_put(c->sstate->errand->lost_words, &out);
+    wire_put_ready(&out, sstate_tx_status(c));
+    client_send(c, &out);
+}
+
+/* The longest tag of ours, with its NUL. */
+#define TAG_BYTES sizeof "START TRANSACTION"
+
+/* The answer to a simple query, in one piece. */
+WARM static void say_tag(struct client *c, const char *tag)
+{
+    char msg[PROTO_HEADER_BYTES + TAG_BYTES + PROTO_HEADER_BYTES + 1] = {BE_COMMAND_COMPLETE};
+    const char ready[] = {BE_READY, 0, 0, 0, 5, sstate_tx_status(c)};
+    size_t n = strnlen(tag, TAG_BYTES - 1) + 1;
+
+    msg[PROTO_HEADER_BYTES - 1] = (char)(4 + n);
+    memcpy(msg + PROTO_HEADER_BYTES, tag, n);
+    memcpy(msg + PROTO_HEADER_BYTES + n, ready, sizeof ready);
+    (void)stream_send_later(&c->stream, msg, PROTO_HEADER_BYTES + n + sizeof ready);
+}
+
+WARM bool follow_virtual_query(struct client *c, struct slice sql, const struct sql_facts *facts)
+{
+    struct sstate *s = c->sstate;
+    const char *tag;
+
+    if (s->phase != PHASE_DETACHED)
+        return false;
+    tag = answer(c, sql, facts);
+    if (tag == NULL)
+        return false;
+    if (client_log_statements(c))
+        client_log_statement(c, "", sql);
+    s->errand->leave.has_portal = false;
+    prep_unref(&s->unnamed); /* as any simple query does */
+    s->errand->unnamed_epoch = 0;
+    if (tag == tag_lost)
+        say_lost(c);
+    else
+        say_tag(c, tag);
+    client_note_idle(c);
+    return true;
+}
+
+bool follow_virtual_word(struct client *c, const char *p, const char *end)
+{
+    struct sstate *s = c->sstate;
+    struct buf out = {0};
+    struct client_word w;
+    const char *tag;
+
+    if ((!c->ss->conf->virtual_begin && s->tx != SSTATE_TX_VIRTUAL && !sstate_tx_is_lost(s)) ||
+        s->phase != PHASE_DETACHED || c->server_batch || c->local_batch ||
+        !client_word_read(c, p, end, &w))
+        return false;
+    tag = answer(c, w.sql, plan_facts(c->ss, w.sql));
+    if (tag == NULL)
+        return false;
+    if (client_log_statements(c))
+        client_word_log(c, p, &w);
+    client_word_begin(c, &w, &out);
+    put_answer(c, &out, tag);
+    if (w.syncs)
+        wire_put_ready(&out, sstate_tx_status(c));
+    else
+        c->local_error = tag == tag_lost; /* the rest is skipped, up to its Sync */
+    client_send(c, &out);
+    client_note_idle(c);
+    s->errand->nskip = c->local_error ? 0 : (uint16_t)(w.nmessages - 1);
+    s->errand->leave.has_portal = s->tx == SSTATE_TX_VIRTUAL;
+    return true;
+}
+
+/* By the protocol: its portal can be named until another takes its place. */
+static void put_with_portal(struct client *c, struct feed_run *run, struct slice sql)
+{
+    static const unsigned ops[] = {OP_PARSE, OP_BIND, OP_EXECUTE, OP_SYNC};
+    struct buf out = {0};
+    uint32_t at;
+    size_t i;
+
+    wire_put_parse(&out, slice_of("", 0), sql);
+    at = wire_begin(&out, FE_BIND);
+    buf_put(&out, "\0\0\0\0\0\0\0\0", 8); /* no names, formats, values */
+    wire_end(&out, at);
+    at = wire_begin(&out, FE_EXECUTE);
+    buf_put(&out, "\0\0\0\0\0", 5);
+    wire_end(&out, at);
+    wire_put_empty(&out, FE_SYNC);
+    for (i = 0; i < sizeof ops / sizeof ops[0]; i++)
+        link_expect(c->link, ops[i] | OP_SWALLOW);
+    c->sstate->errand->unnamed_epoch = 0;
+    feed_put(run, out.data, out.len);
+    buf_free(&out);
+}
+
+WARM void follow_virtual_put(struct client *c, struct feed_run *run)
+{
+    struct errand *t = c->sstate->errand;
+    struct slice sql = buf_slice(&t->begin);
+
+    if (client_log_statements(c))
+        client_log_on_node(c, "", sql);
+    if (t->leave.has_portal && !t->leave.was_out) {
+        put_with_portal(c, run, sql);
+        return;
+    }
+    if (t->leave.needs_snapshot)
+        buf_printf(&t->begin, "%s", "\n;SELECT");
+    t->leave.needs_snapshot = false;
+    lent_put_own_query(c, run, buf_slice(&t->begin));
+}

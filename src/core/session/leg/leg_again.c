@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * leg_again.c: an exchange is sent once more, from the client's own messages, as a read that went
+ * elsewhere and comes home. Runs in: workers. Must never: send again what may have
+ * been done. */
+#include "config.h"
+
+#include "base/hot.h"
+
+#include "leg/leg_again_int.h"
+
+void leg_owe_parameters(struct sstate *s)
+{
+    s->owes_parameters = s->owes_parameters || !paramset_is_empty(&s->errand->told);
+}
+
+void leg_send_again(struct client *c)
+{
+    struct sstate *s = c->sstate;
+    struct buf retry = s->errand->retry;
+
+    leg_owe_parameters(s);
+    memset(&s->errand->retry, 0, sizeof s->errand->retry);
+    buf_free(&s->errand->early);
+    plan_again_join(c, &retry, c->server_batch);
+    c->is_parked = false;
+    c->server_batch = false;
+    feed_client(c, retry.data + retry.pos, retry.data + retry.len);
+    if (c->phase == CL_ACTIVE && !c->is_parked && !c->is_half_closed)
+        stream_resume(&c->stream);
+    buf_free(&retry);
+}
+
+static void go_home(struct client *c)
+{
+    struct sstate *s = c->sstate;
+    struct buf retry = s->errand->retry;
+
+    memset(&s->errand->retry, 0, sizeof s->errand->retry);
+    s->again.what = AGAIN_NO;
+    s->errand->leave.may_go_out = false;
+    (void)expect_take_hold(&c->link->expect);
+    leg_detach(c);
+    s->errand->retry = retry;
+    leg_send_again(c);
+}
+
+WARM bool leg_away_over(struct client *c, bool failed, bool was_cut)
+{
+    struct sstate *s = c->sstate;
+
+    if (!s->errand->is_out)
+        return false;
+    s->errand->is_out = false;
+    s->errand->leave.was_out = true;
+    if (!was_cut) /* else none was bound */
+        s->errand->leave.portal_left = s->errand->home != NULL;
+    if (s->again.what == AGAIN_AT_HOME) {
+        go_home(c);
+        return true;
+    }
+    if (failed)
+        plan_away_fail(s);
+    return false;
+}
+
+/* The answer of the primary would not be this one (the standby lags, or cannot do it), or it would:
+ * then it is the transaction's own. Who cancels wants no second try. */
+bool leg_away_on_error(struct client *c, struct link *link, const struct errmsg *m)
+{
+    struct sstate *s = c->sstate;
+
+    if (!s->errand->is_out)
+        return false;
+    if (s->again.may_retry && !s->again.reply_begun && s->errand->retry.len > 0 &&
+        !slice_eq_str(m->sqlstate, "57014")) {
+        s->again.what = AGAIN_AT_HOME;
+        expect_hold(&link->expect);
+        return true;
+    }
+    link->ready_as = 'E';
+    return false;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * lent_kept_int.h: the link that a client of session mode keeps. */
+#ifndef PGP_SESSION_LENT_KEPT_INT_H
+#define PGP_SESSION_LENT_KEPT_INT_H
+
+#include "sstate_int.h"
+
+/* lent_kept.c: in session mode the link where writes go is the client's until the goodbye */
+static inline bool lent_keeps(const struct sstate *s)
+{
+    return s->mode == CONF_POOL_SESSION;
+}
+/* What was done on the kept link is lost with it: the session cannot go on without. */
+bool sstate_is_tied(const struct client *c);
+/* The same of `link`, which died. */
+bool lent_is_tied_to(const struct client *c, const struct link *link);
+/* What ties the session keeps its reads at home, too: nobody knows what it has set. */
+bool lent_stays(const struct sstate *s);
+/* Some of these pins are about what is on a link, and known: reads that do not name it may leave.
+ */
+bool lent_is_of_kept(uint32_t pins);
+/* `link` was lent to the client for `node`: it is kept if it is where writes go. */
+void lent_kept_note(struct client *c, struct link *link);
+/* The kept link when it is to be used for `node`; NULL: another one is to be borrowed. */
+struct link *lent_kept_take(struct client *c, int node);
+/* An exchange begins elsewhere while the kept link is amidst a message to the client: not yet. */
+bool lent_kept_is_speaking(const struct client *c);
+/* The loan of another link is over, or the kept one was aside: what it said meanwhile is told. */
+void lent_kept_tell(struct client *c);
+/* Bytes of the kept link while the client has none, or another one. */
+void lent_kept_on_bytes(struct client *c, struct link *link, const char *p, size_t n);
+/* It dies then. */
+void lent_kept_on_lost(struct client *c, struct link *link, const struct err *err);
+/* It is the client's no longer: given back, or cleaned when something may be left on it. */
+void lent_kept_return(struct client *c);
+/* The client goes. A link on which nothing was asked since its login needs no cleaning. */
+void lent_kept_release(struct client *c);
+
+/* exchange_mode.c: the session's own pool mode */
+#define SSTATE_MODE_NONE (-1)
+/* Takes pool_mode out of the start-up parameters. -1: its value is no mode, or not allowed. */
+int exchange_mode_take(struct client *c, struct err *err);
+/* client_kind.change_mode. */
+int exchange_mode_leave(struct client *c, int wanted, struct err *err);
+int exchange_mode_change(struct client *c, int wanted, struct err *err);
+/* An admin_mode_fn whose ctx is the client. */
+const char *exchange_mode_run(void *ctx, const char *wanted, struct err *err);
+
+#endif

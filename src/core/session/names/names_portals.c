@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * names_portals.c: the portals of a followed client, as far as executing them changes its
+ * session. Runs in: workers. Of one that was bound or executed in an exchange that failed nobody
+ * knows whether it is there: to execute it ties the session. */
+#include "config.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "wire/reader.h"
+
+#include "client/client_orders_int.h"
+#include "names/names_int.h"
+#include "sstate/sstate_vars_int.h"
+
+struct names_portal *names_portal_find(struct sstate *s, struct slice name)
+{
+    struct names_portal *p;
+
+    for (p = s->errand->portals; p != NULL; p = p->next)
+        if (!p->is_over && prep_is_same_name(slice_of(p->name, p->len), name))
+            return p;
+    return NULL;
+}
+
+static void portal_drop(struct names_portal **pp)
+{
+    struct names_portal *p = *pp;
+
+    *pp = p->next;
+    prep_unref(&p->prep);
+    mem_free(p->sql);
+    mem_free(p);
+}
+
+void names_portals_free(struct sstate *s)
+{
+    while (s->errand->portals != NULL)
+        portal_drop(&s->errand->portals);
+}
+
+/* Older ones of the same name: it is known to be in doubt. */
+static void portal_drop_older(struct names_portal *p)
+{
+    struct names_portal **pp = &p->next;
+
+    while (*pp != NULL)
+        if (prep_is_same_name(slice_of((*pp)->name, (*pp)->len), slice_of(p->name, p->len)))
+            portal_drop(pp);
+        else
+            pp = &(*pp)->next;
+}
+
+void names_portals_settle(struct sstate *s)
+{
+    struct names_portal **pp = &s->errand->portals;
+    struct names_portal *p;
+
+    while ((p = *pp) != NULL) {
+        if (p->is_over && !s->exchange.saw_error) {
+            portal_drop(pp);
+            continue;
+        }
+        p->is_doubtful = p->is_doubtful || (s->exchange.saw_error && (p->is_new || p->is_over));
+        p->is_new = p->is_over = false;
+        if (p->is_doubtful)
+            portal_drop_older(p);
+        pp = &p->next;
+    }
+}

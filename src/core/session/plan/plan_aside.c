@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * plan_aside.c: a transaction that has begun has a link, its home; a read that may leave it runs on
+ * another one by itself (plan_away.c), and the home is set aside for so long. Runs in: workers.
+ * Nothing is read from a link that is aside: what its server says by itself waits. Must never:
+ * set aside a link that owes an answer. */
+#include "config.h"
+
+#include "base/assert.h"
+#include "base/hot.h"
+#include "config/conf.h"
+
+#include "sstate_int.h"
+#include "sstate/phase_int.h"
+
+/* The rules that keep all reads at home once the transaction has written. What it may have locked
+ * a standby waits for, too, until it ends. */
+static bool keeps_reads(const struct client *c)
+{
+    const struct conf *conf = c->ss->conf;
+    const struct route_session *rs = &c->plan->rs;
+
+    if (rs->locked_in_tx || rs->doubtful || conf->read_consistency == CONF_READ_GLOBAL)
+        return true;
+    if (conf->read_consistency == CONF_READ_SESSION && (rs->wrote_in_tx || c->plan->lsn_due))
+        return true;
+    switch (conf->disable_load_balance_on_write) {
+    case CONF_WRITE_ALWAYS:
+        return rs->wrote_in_session || rs->wrote_in_tx;
+    case CONF_WRITE_TRANSACTION:
+    case CONF_WRITE_TRANS_TRANSACTION:
+        return rs->wrote_in_tx;
+    case CONF_WRITE_OFF:
+    case CONF_WRITE_DML_ADAPTIVE:
+    case CONF_WRITE_DML_ADAPTIVE_GLOBAL:
+        break;
+    }
+    return false;
+}
+
+/* A transaction has its link, where nothing runs and nothing has to be put right. */
+static bool can_be_aside(const struct client *c)
+{
+    const struct sstate *s = c->sstate;
+
+    return s->phase == PHASE_ATTACHED && s->errand->home == NULL && !s->errand->keeps_home &&
+           c->link->tx_status == 'T' && !s->loan.is_fresh && s->pins == 0 &&
+           !sstate_tx_is_lost(s) && !s->owes_ready && !c->link->expect.skipping &&
+           expect_is_quiet(&c->link->expect) && c->link->body_left == 0;
+}
+
+WARM bool plan_aside_may(const struct client *c)
+{
+    return can_be_aside(c) && c->sstate->errand->leave.may_go_out &&
+           c->link->pool->cluster_node == c->pool->cluster_node && !keeps_reads(c);
+}
+
+WARM bool plan_aside_lacks(struct client *c, struct slice sql)
+{
+    struct route_decision d;
+
+    if (!can_be_aside(c) || c->link->pool->cluster_node == c->pool->cluster_node ||
+        sessions_must_hold_writes(c->ss) || sstate_text_is_doubtful(c, sql))
+        return false;
+    (void)plan_decide_again(c, sql, &d);
+    return d.leaves_tx && d.class == ROUTE_EITHER && !d.must_ask;
+}
+
+bool plan_aside_is_standby(const struct client *c)
+{
+    const struct link *home = c->sstate->errand->home;
+
+    return home != NULL && home->pool->cluster_node != c->pool->cluster_node;
+}
+
+void plan_aside_set(struct client *c)
+{
+    struct sstate *s = c->sstate;
+
+    ASSERT(s->errand->home == NULL && expect_is_quiet(&c->link->expect));
+    s->errand->home = c->link;
+    link_pause(c->link);
+    c->link = NULL;
+    c->target = NULL;
+    phase_goto(c, PHASE_DETACHED);
+}
+
+void plan_aside_return(struct client *c)
+{
+    struct sstate *s = c->sstate;
+    struct link *home = s->errand->home;
+    struct feed_run run = {0};
+
+    ASSERT(home != NULL && c->link == NULL);
+    s->errand->home = NULL;
+    s->errand->ask_until_us = 0;
+    s->errand->is_out = false;
+    s->again.is_read = false;
+    s->loan.is_fresh = false;
+    c->link = home;
+    c->target = home;
+    c->epoch = home->epoch;
+    phase_goto(c, PHASE_ATTACHED);
+    varset_assign(&s->vars.link, home->vars);
+    client_row_link(c);
+    link_resume(home);
+    if (!s->errand->leave.home_fails)
+        return;
+    s->errand->leave.home_fails = false;
+    lent_put_own_query(c, &run, slice_of_str(refused_query));
+    home->must_clean = true; /* own_failed is going to be set on purpose */
+    feed_flush(c, &run);
+}
+
+void plan_aside_come_back(struct client *c)
+{
+    struct sstate *s = c->sstate;
+
+    lent_stop_asking(c);
+    s->again.may_retry = false;
+    s->again.may_replan = false;
+    s->errand->is_cut = false;
+    plan_aside_return(c);
+}
+
+bool plan_aside_on_lost(struct client *c, const struct link *link)
+{
+    struct sstate *s = c->sstate;
+
+    if (s->errand == NULL || s->errand->home != link)
+        return false;
+    s->errand->home = NULL;
+    if (s->kept == link)
+        s->kept = NULL;
+    s->errand->leave.home_fails = false;
+    s->errand->leave.may_go_out = false;
+    if (s->errand->tx.client != NULL)
+        varset_assign(&s->vars.client, s->errand->tx.client);
+    s->tx = SSTATE_TX_UNTOLD;
+    if (s->phase == PHASE_WAITING || s->phase == PHASE_DETACHED)
+        client_unpark(c); /* what waits is told */
+    return true;
+}
+
+void plan_aside_drop(struct client *c, bool boundary)
+{
+    struct sstate *s = c->sstate;
+    struct link *home = s->errand->home;
+
+    if (home == NULL)
+        return;
+    s->errand->home = NULL;
+    if (s->kept == home)
+        s->kept = NULL;
+    home->must_clean = true;
+    link_release(home, boundary);
+}

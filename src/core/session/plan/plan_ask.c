@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * plan_ask.c: questions about the catalogue (is this function volatile? this table temporary?).
+ * Answers come from a cache of the worker. What is not in there is asked on a link that is borrowed
+ * for it and has the client's settings: there the names mean what they mean to the client, who
+ * waits for the answer anyhow. The replies are swallowed by position. */
+#include "config.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/hash.h"
+#include "base/hot.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "config/conf.h"
+#include "parser/sql_cache.h"
+#include "route/route_marks.h"
+#include "route/route_oracle.h"
+#include "wire/reader.h"
+#include "wire/writer.h"
+
+#include "sstate_int.h"
+
+/* Questions for one statement. Views within views take one each; a server that never answers what
+ * was asked must not be asked for ever. */
+#define ASK_MAX 50
+/* The question's names are views into the statement: they must outlive it. */
+static struct plan_questions *ask_keep(const struct route_decision *d)
+{
+    struct arena *a = arena_new("questions", 0);
+    struct plan_questions *qs = arena_alloc_zero(a, sizeof *qs);
+    unsigned i;
+
+    qs->arena = a;
+    qs->n = d->nquestions;
+    for (i = 0; i < d->nquestions; i++) {
+        struct route_question *q = &qs->question[i];
+
+        *q = d->question[i];
+        q->schema.p = arena_strndup(a, q->schema.p, q->schema.n);
+        q->name.p = arena_strndup(a, q->name.p, q->name.n);
+    }
+    return qs;
+}
+
+int plan_ask_node(const struct client *c, const struct route_decision *d, int primary)
+{
+    if (d->ask_node == VIEW_NO_NODE || !conf_has_node(c->ss->conf, d->ask_node) ||
+        sstate_is_avoided(c, d->ask_node))
+        return primary;
+    return d->ask_node;
+}
+
+static void ask_send(struct client *c, struct link *link)
+{
+    struct plan *b = c->plan;
+    struct buf sql = {0};
+
+    route_oracle_sql(b->questions->question, b->questions->n, &sql);
+    b->questions->change = plan_worker_change(c->ss);
+    b->asking = ASKING_CATALOGUE;
+    plan_send_question(c, link, buf_slice(&sql));
+    buf_free(&sql);
+}
+
+void plan_ask(struct client *c, struct link *link, const struct route_decision *d)
+{
+    plan_ask_later(c, d);
+    ask_send(c, link);
+}
+
+void plan_ask_later(struct client *c, const struct route_decision *d)
+{
+    struct plan *b = c->plan;
+
+    plan_questions_free(&b->questions);
+    b->questions = ask_keep(d);
+}
+
+/* Its transaction is over. */
+static void mark_every_table(struct client *c)
+{
+    uint64_t key = route_marks_key(pool_database(c->pool), 0);
+
+    if (c->ss->conf->disable_load_balance_on_write == CONF_WRITE_DML_ADAPTIVE_GLOBAL)
+        plan_worker_mark(c->ss, &key, 1);
+}
+
+/* What is known now of a statement that has run. True when something of it is still to be asked. */
+static bool is_in_doubt(struct client *c, struct slice sql)
+{
+    struct plan *b = c->plan;
+    struct route_decision d;
+
+    plan_decide_afterwards(c, sql, &d);
+    if (d.is_doubtful && d.must_ask && !b->ask_failed) {
+        plan_ask(c, c->link, &d);
+        return true;
+    }
+    /* A function that ran and is not to be found any more has changed where names are looked for.
+     */
+    if (d.runs_code == ROUTE_CODE_SETS || d.is_doubtful || d.reason == ROUTE_R_MISSING_FUNCTION)
+        b->rs.state_unknown = true;
+    if (d.runs_code)
+        mark_every_table(c);
+    if (d.is_write) {
+        b->rs.wrote_in_session = true;
+        b->rs.wrote_in_an_earlier_tx = true;
+    }
+    plan_ask_reset(b);
+    return false;
+}
+
+/* True when a question is under way. */
+static bool asks_doubts(struct client *c)
+{
+    struct plan_doubts *ds = c->plan->doubts;
+    struct slice text;
+
+    if (ds == NULL)
+        return false;
+    while (ds->at < ds->texts.len) {
+        text = slice_of_str(ds->texts.data + ds->at);
+        if (is_in_doubt(c, text))
+            return true;
+        ds->at += (uint32_t)text.n + 1;
+    }
+    plan_drop_doubts(c->plan);
+    c->plan->rs.doubtful = false;
+    return false;
+}
+
+WARM void plan_ask_missed(struct client *c)
+{
+    struct plan *b = c->plan;
+
+    if (b->asking != ASKING_NONE || c->link->tx_status != 'I' ||
+        !expect_is_quiet(&c->link->expect) || c->link->body_left > 0 || c->is_half_closed ||
+        c->ss->stop != SESSION_RUNNING)
+        return;
+    if (!asks_doubts(c) && b->questions != NULL)
+        ask_send(c, c->link);
+}
+
+static void take_answer(struct client *c, struct slice index_text, struct slice bits_text)
+{
+    struct plan *b = c->plan;
+    const struct plan_questions *qs = b->questions;
+    unsigned index;
+    uint32_t bits;
+
+    if (route_oracle_parse_row(index_text, bits_text, qs->n, &index, &bits) == 0)
+        plan_worker_learn(
+            c->ss, plan_scope(c), &qs->question[index], qs->change, b->rs.now_us, bits);
+}
+
+void plan_on_row(struct client *c, struct slice body)
+{
+    struct plan *b = c->plan;
+    struct slice value[2];
+
+    if (b->asking == ASKING_NONE ||
+        !plan_row_values(body, value, b->asking == ASKING_REPLAY ? 1 : 2))
+        return;
+    if (b->asking == ASKING_REPLAY)
+        plan_wait_row(c->ss, c->link->pool->cluster_node, value[0]);
+    else if (b->asking == ASKING_LSN)
+        plan_on_lsn(c, value[0], value[1]);
+    else
+        take_answer(c, value[0], value[1]);
+}
+
+void plan_ask_done(struct client *c, struct link *link)
+{
+    struct plan *b = c->plan;
+
+    if (b->asking == ASKING_CATALOGUE)
+        plan_questions_free(&b->questions);
+    if (link_own_failed(link)) {
+        b->ask_failed = true; /* this statement stays on the primary */
+        b->wait_is_over = b->asking != ASKING_CATALOGUE;
+        CLIENT_LOG(
+            c, LVL_DEBUG1, "a question of our own failed on node %d", link->pool->cluster_node);
+    }
+    if (b->asking == ASKING_CATALOGUE && ++b->nasked == ASK_MAX)
+        b->ask_failed = true; /* the server's answers answer nothing */
+    b->asking = ASKING_NONE;
+    link_forget_failure(link);
+}

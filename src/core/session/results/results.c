@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * results.c: what the query cache keeps of one client's exchange. Runs in: workers. */
+#include "config.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "ipc/proc.h"
+
+#include "results/results_int.h"
+
+static int stream_of(struct cached_worker *w, const struct pool *pool)
+{
+    struct cached_stream *m = &w->stream[pool->database_hash % CACHED_STREAMS];
+    struct slice name = pool_database_there(pool);
+
+    if (slice_eq_str(name, m->name))
+        return m->n;
+    if (name.n == 0 || name.n >= sizeof m->name)
+        return CACHE_STREAM_NONE;
+    m->n = cache_stream_find(w->streams, name);
+    memcpy(m->name, name.p, name.n);
+    m->name[name.n] = '\0';
+    return m->n;
+}
+
+bool results_are_elsewhere(const struct client *c)
+{
+    const struct link *link = c->link != NULL ? c->link : c->sstate->kept;
+
+    return link != NULL && pool_link_is_elsewhere(link);
+}
+
+void results_fill_free(struct cached *sc)
+{
+    unsigned i;
+
+    cache_fill_abort(&sc->first.fill);
+    for (i = 0; i < sc->nmore; i++)
+        cache_fill_abort(&sc->more[i].fill);
+    mem_free(sc->more);
+    sc->more = NULL;
+    sc->nmore = 0;
+    buf_free(&sc->seen);
+}
+
+static void free_all(struct client *c)
+{
+    struct cached *sc = c->sstate->errand->cache;
+
+    c->sstate->errand->cache = NULL;
+    results_fill_free(sc);
+    results_far_forget(sc);
+    qcache_judge_free(&sc->judge);
+    buf_free(&sc->asked);
+    mem_free(sc->cells.p);
+    mem_free(sc);
+}
+
+struct cached *results_of(struct client *c)
+{
+    struct errand *t = c->sstate->errand;
+
+    if (t->cache == NULL) {
+        t->cache = mem_alloc_zero(sizeof *t->cache);
+        t->cache->gens = c->ss->cache->gens;
+        t->cache->proc = c->ss->env->slot;
+    }
+    return t->cache;
+}
+
+void results_trim(struct client *c)
+{
+    const struct cached *sc = c->sstate->errand->cache;
+
+    if (sc != NULL && sc->first.fill == NULL && sc->far == NULL && sc->asking == ASKS_NOTHING &&
+        sc->cells.n == 0 && !sc->has_done_more && !sc->ask_failed && sc->traits == 0 &&
+        !sc->commits_sent && !sc->owes_word && sc->wait_until_us == 0)
+        free_all(c);
+}
+
+bool results_are_followed(struct client *c)
+{
+    struct cached_worker *w = c->ss->cache;
+
+    return w->streams != NULL && c->pool->cluster_node < POOLS_FIRST_TARGET &&
+           cache_stream_is_followed(w->streams, stream_of(w, c->pool), loop_now_us(c->ss->loop));
+}
+
+bool results_are_good(struct client *c)
+{
+    struct cached_worker *w = c->ss->cache;
+    int64_t now_us = loop_now_us(c->ss->loop);
+    int n;
+
+    if (w->rules == NULL || cache_gens_off_bits(w->gens, now_us) != 0)
+        return false;
+    /* A server of pools.conf is not followed: what is written through pgpool is all that is seen.
+     */
+    if (c->pool->cluster_node >= POOLS_FIRST_TARGET)
+        return c->ss->conf->memqcache_invalidation != CONF_INVALIDATE_WAL;
+    n = w->streams == NULL ? CACHE_STREAM_NONE : stream_of(w, c->pool);
+    return n != CACHE_STREAM_NONE && cache_stream_is_good(w->streams, n, now_us);
+}
+
+void results_free(struct client *c)
+{
+    struct cached *sc = c->sstate->errand->cache;
+
+    if (sc == NULL)
+        return;
+    if (sc->is_held)
+        results_let_loose(c, NULL);
+    free_all(c);
+}

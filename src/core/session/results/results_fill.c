@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * results_fill.c: what a server answers is gathered on its way to the client, and kept when all
+ * of it is there and is nothing but columns, rows and a tag. Runs in: workers. */
+#include "config.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/assert.h"
+#include "base/hot.h"
+#include "base/mem.h"
+#include "config/conf.h"
+#include "wire/message.h"
+
+#include "results/results_int.h"
+
+static void add_deps(struct client *c, struct cache_deps *deps, const struct qcache_judgement *j,
+    const struct cached_said *said)
+{
+    cache_cell cell[CACHE_DEPS_MAX];
+    uint32_t n = results_depend_on(c, j, said, cell);
+    uint32_t i;
+
+    cache_deps_init(deps);
+    deps->is_many = n > CACHE_DEPS_MAX;
+    for (i = 0; i < n && !deps->is_many; i++)
+        cache_deps_add(deps, c->ss->cache->gens, cell[i]);
+}
+
+/* Why nothing is kept; OK: `deps` are what it depends on. */
+static enum cache_fill_reason may_keep(struct client *c, const struct cache_key *key,
+    const struct qcache_judgement *j, const struct cached_said *said, struct cache_deps *deps)
+{
+    struct cached_worker *w = c->ss->cache;
+    enum cache_fill_reason why;
+
+    if (!cache_is_worth(w->store, key))
+        return CACHE_FILL_RARE;
+    add_deps(c, deps, j, said);
+    why = cache_deps_read(deps, w->gens, loop_now_us(c->ss->loop));
+    return why == CACHE_FILL_OK && !results_are_good(c) ? CACHE_FILL_OFF : why;
+}
+
+/* Room for one more. */
+static struct results_filling *next_filling(struct cached *sc)
+{
+    if (sc->first.fill == NULL)
+        return &sc->first;
+    ASSERT(sc->nmore < CACHED_SEVERAL - 1);
+    if (sc->more == NULL)
+        sc->more = mem_alloc_zero((CACHED_SEVERAL - 1) * sizeof sc->more[0]);
+    return &sc->more[sc->nmore++];
+}
+
+/* The n-th of what is kept; NULL: there are no more. */
+static struct results_filling *filling_at(struct cached *sc, unsigned n)
+{
+    if (n == 0)
+        return sc->first.fill == NULL ? NULL : &sc->first;
+    return n <= sc->nmore ? &sc->more[n - 1] : NULL;
+}
+
+void results_fill_count(struct client *c, unsigned nstatements)
+{
+    struct cached *sc = c->sstate->errand->cache;
+
+    if (sc != NULL)
+        sc->nstatements = (uint8_t)nstatements;
+}
+
+void results_fill_begin(struct client *c, const struct qcache_judgement *j,
+    const struct cache_key *key, const struct cached_said *said, enum cache_turn errand,
+    unsigned number, bool has_shape)
+{
+    struct cached_worker *w = c->ss->cache;
+    struct cache_fill_spec spec = {.key = key, .has_flight = errand == CACHE_TURN_FILL};
+    struct cache_deps deps;
+    enum cache_fill_reason why;
+    struct results_filling *f;
+    struct cached *sc;
+
+    w->misses++;
+    spec.ntables = qcache_number_tables(j, w->store, pool_database_there(c->pool), spec.table);
+    cache_note_miss(w->store, spec.table, spec.ntables);
+    if (errand == CACHE_TURN_WAIT)
+        return;
+    why = may_keep(c, key, j, said, &deps);
+    if (why != CACHE_FILL_OK) {
+        if (errand == CACHE_TURN_FILL)
+            cache_flight_leave(w->store, key);
+        cache_note_fill(w->store, spec.table, spec.ntables, why);
+        return;
+    }
+    spec.deps = &deps;
+    spec.expire_s = j->nreads == 0 ? c->ss->conf->memqcache_expire_ms / 1000 : j->expire_s;
+    sc = results_of(c);
+    f = next_filling(sc);
+    f->number = (uint8_t)number;
+    f->has_shape = has_shape;
+    f->ntables = spec.ntables;
+    memcpy(f->table, spec.table, sizeof f->table);
+    f->fill = cache_fill_begin(w->store, &spec);
+    sc->nstatements = 1;
+    sc->filling = FILLING_WAITS;
+    sc->fill_known = j->known;
+    sc->place = pool_place(c->pool);
+    sc->since_us = loop_now_us(c->ss->loop);
+    buf_clear(&sc->seen);
+}
+
+void results_fill_drop(struct client *c)
+{
+    struct cached *sc = c->sstate->errand->cache;
+
+    if (sc == NULL || sc->first.fill == NULL)
+        return;
+    results_fill_free(sc);
+}
+
+void results_fed(struct client *c)
+{
+    const struct cached *sc = c->sstate->errand->cache;
+
+    if (sc->first.fill != NULL && sc->filling == FILLING_WAITS)
+        results_fill_drop(c);
+}
+
+HOT void results_see(struct client *c, const char *p, size_t n)
+{
+    struct cached *sc = c->sstate->errand->cache;
+    const struct results_filling *f;
+    unsigned i;
+
+    if (sc->owes_word)
+        results_tell_see(c);
+    if (sc->first.fill == NULL || sc->filling != FILLING_SENT)
+        return;
+    if (sc->seen.len + n > ((size_t)c->ss->conf->memqcache_maxcache_bytes + 64) * sc->nstatements) {
+        for (i = 0; (f = filling_at(sc, i)) != NULL; i++)
+            cache_note_fill(c->ss->cache->store, f->table, f->ntables, CACHE_FILL_LARGE);
+        results_fill_drop(c);
+        return;
+    }
+    buf_put(&sc->seen, p, n);
+    for (i = 0; stream_is_clogged(&c->stream) && (f = filling_at(sc, i)) != NULL; i++)
+        cache_fill_let_go(f->fill); /* this client is slow */
+}
+
+/* Where in a reply we are. */
+enum part { PART_BEGIN, PART_ROWS, PART_TAG, PART_READY, PART_OTHER };
+
+static enum part next_part(enum part at, char type)
+{
+    switch (type) {
+    case BE_PARSE_COMPLETE:
+    case BE_BIND_COMPLETE:
+        return at == PART_BEGIN ? PART_BEGIN : PART_OTHER;
+    case BE_ROW_DESCRIPTION:
+        return at == PART_BEGIN ? PART_ROWS : PART_OTHER;
+    case BE_DATA_ROW:
+        return at <= PART_ROWS ? PART_ROWS : PART_OTHER;
+    case BE_COMMAND_COMPLETE:
+        return at <= PART_ROWS ? PART_TAG : PART_OTHER;
+    case BE_READY:
+        return at == PART_TAG ? PART_READY : PART_OTHER;
+    default:
+        return PART_OTHER;
+    }
+}
+
+/* The messages of its result: [columns] rows tag; p == NULL: they are something else, or those of
+ * another statement are. */
+static struct slice result_in(const struct cached *sc, const struct results_filling *f)
+{
+    struct slice in = buf_slice(&sc->seen);
+    const char *p = in.p;
+    const char *from = in.p;
+    const char *to = NULL;
+    enum part at = PART_BEGIN;
+    bool has_columns = false;
+    struct message m;
+    unsigned n = 0; /* the statement whose messages these are */
+
+    while (message_next(&p, in.p + in.n, &m)) {
+        at = next_part(at, m.type);
+        has_columns = has_columns || (n == f->number && m.type == BE_ROW_DESCRIPTION);
+        if (n == f->number && at == PART_BEGIN)
+            from = p;
+        if (at != PART_TAG)
+            continue;
+        if (n == f->number)
+            to = p;
+        if (++n < sc->nstatements)
+            at = PART_BEGIN;
+        if (n == f->number)
+            from = p;
+    }
+    if ((at != PART_TAG && at != PART_READY) || n != sc->nstatements || p != in.p + in.n ||
+        has_columns != f->has_shape)
+        return slice_of(NULL, 0);
+    return slice_of(from, (size_t)(to - from));
+}
+
+static bool is_primary(struct client *c, int node)
+{
+    return node >= POOLS_FIRST_TARGET ||
+           (node == sessions_write_node(c->ss) && node == sstate_write_node(c));
+}
+
+/* What a standby answers may be older than what was written last. It is not when its last probe,
+ * made before this is sent, found it beyond all writes that are known, and beyond all that changed
+ * where names lead: it may still read what another table or view had by a name. A standby that was
+ * restarted may be behind what it told before: so the link has to be as old as the probe. */
+static enum cached_source source_of(struct client *c, const struct cache_fill *fill)
+{
+    const struct view *v = &c->ss->view;
+    const struct link *link = c->link;
+    int node = link->pool->cluster_node;
+    struct cache_standby is;
+
+    if (pool_link_is_elsewhere(link) || pool_place(link->pool) != c->sstate->errand->cache->place)
+        return SOURCE_OLD;
+    if (is_primary(c, node))
+        return SOURCE_PRIMARY;
+    if (node >= v->nnodes || link->is_retired ||
+        link_login_us(link) >= v->node[node].replay_asked_us)
+        return SOURCE_OLD;
+    is.replay_lsn = v->node[node].replayed_lsn;
+    is.as_of_us = v->node[node].caught_up_us;
+    if (!cache_fill_standby(fill, &is) ||
+        !cache_deps_standby(&c->sstate->errand->cache->fill_known, c->ss->cache->gens, &is) ||
+        (c->ss->cache->far != NULL && !results_far_standby(c, &is)))
+        return SOURCE_OLD;
+    return SOURCE_STANDBY;
+}
+
+void results_fill_sent(struct client *c)
+{
+    struct cached *sc = c->sstate->errand->cache;
+    const struct results_filling *f;
+    unsigned i;
+
+    if (sc == NULL || sc->first.fill == NULL)
+        return;
+    sc->filling = FILLING_SENT;
+    sc->link_id = c->link->id;
+    sc->source = source_of(c, sc->first.fill);
+    for (i = 1; sc->source == SOURCE_STANDBY && (f = filling_at(sc, i)) != NULL; i++)
+        sc->source = source_of(c, f->fill);
+}
+
+/* It was not sent anew elsewhere. */
+static bool is_from_source(struct client *c, const struct cached *sc)
+{
+    if (sc->source == SOURCE_OLD || c->link->id != sc->link_id)
+        return false;
+    return sc->source == SOURCE_STANDBY || is_primary(c, c->link->pool->cluster_node);
+}
+
+/* What was looked up in memcached and not found. */
+static enum cache_fill_reason keep_far(struct client *c, struct cached *sc, struct slice result)
+{
+    int64_t now_us = loop_now_us(c->ss->loop);
+    enum cache_fill_reason why = cache_fill_check(sc->first.fill, now_us);
+
+    if (why != CACHE_FILL_OK)
+        return why;
+    if (sc->far == NULL || sc->far->found != CACHE_FAR_MISS)
+        return CACHE_FILL_OFF;
+    if (result.n > (size_t)c->ss->conf->memqcache_maxcache_bytes)
+        return CACHE_FILL_LARGE;
+    cache_far_keep(c->ss->cache->far, &sc->first.fill, &sc->far->deps, result,
+        (uint32_t)(now_us - sc->since_us));
+    return CACHE_FILL_OK;
+}
+
+static enum cache_fill_reason keep(struct client *c, struct cached *sc, struct results_filling *f)
+{
+    struct slice result = result_in(sc, f);
+    int64_t now_us = loop_now_us(c->ss->loop);
+
+    if (!is_from_source(c, sc))
+        return CACHE_FILL_STANDBY;
+    if (!cache_deps_hold(&sc->fill_known, c->ss->cache->gens))
+        return CACHE_FILL_MOVED; /* names may have led elsewhere when it was read */
+    if (c->ss->cache->far != NULL)
+        return keep_far(c, sc, result);
+    if (cache_fill_append(f->fill, result.p, result.n) == -1)
+        return CACHE_FILL_LARGE;
+    return cache_fill_commit(&f->fill, now_us, (uint32_t)(now_us - sc->since_us));
+}
+
+void results_fill_end(struct client *c)
+{
+    const struct sstate *s = c->sstate;
+    struct cached *sc = s->errand->cache;
+    struct results_filling *f;
+    unsigned n;
+
+    if (sc->first.fill != NULL && sc->filling == FILLING_SENT && !s->exchange.saw_error &&
+        s->again.what == AGAIN_NO)
+        for (n = 0; (f = filling_at(sc, n)) != NULL; n++)
+            if (result_in(sc, f).p != NULL)
+                cache_note_fill(c->ss->cache->store, f->table, f->ntables, keep(c, sc, f));
+    results_fill_free(sc);
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * spans_int.h: what a session knows for so long and no longer: of one exchange, of one loan,
+ * of one transaction. Each span is a struct that ends by one assignment, `= (struct ...){0}`: what
+ * is added to one cannot be forgotten when it ends. */
+#ifndef PGP_SESSION_SPANS_INT_H
+#define PGP_SESSION_SPANS_INT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct names_entry;
+struct varset;
+
+/* phase.c says which may follow which. */
+enum phase {
+    PHASE_DETACHED,
+    PHASE_WAITING,   /* in the queue for a link: the client is parked */
+    PHASE_OPENING,   /* a link logs in for it: parked */
+    PHASE_SYNCING,   /* settings that may be refused are under way: parked */
+    PHASE_ASKING,    /* a question about the catalogue is: parked */
+    PHASE_LOOKING,   /* a Describe of ours is: parked */
+    PHASE_JUDGING,   /* a question whether the session may do what it wants is: parked */
+    PHASE_ATTACHED,  /* the link is the client's */
+    PHASE_REPAIRING, /* after the transaction: a RESET is put right, or pins are looked at */
+    NPHASES
+};
+
+/* What the statements of the present exchange do to the session. It ends when the link is quiet
+ * again (follow_settle), or dies. */
+struct exchange {
+    bool saw_error : 1;
+    bool has_tx_words : 1; /* BEGIN, COMMIT or the like is in it */
+    bool has_set : 1;      /* something in it changes settings */
+    bool hold : 1;         /* what follows waits until it is over */
+    bool in_string : 1;    /* several statements in one query are being noted */
+    bool tx_is_string : 1; /* `tx` is what is before those, or before a sequence of the extended
+                              protocol: they are its transaction */
+    bool recovered : 1;    /* what failed before it has been rolled back in it */
+    bool tx_is_over : 1;   /* `tx` has ended in it: another one follows */
+};
+
+/* The string of statements in the present exchange; ends with it. */
+struct exchange_string {
+    uint16_t ntags; /* statements that have ended */
+    uint16_t at;    /* the one that is being noted */
+    bool is_last;   /* there is none behind it */
+    bool is_unread; /* our grammar rejects a text of it: does the server take it, nobody knows what
+                       that did */
+};
+
+/* Why the client's messages are going to be sent a second time, as soon as the link is quiet. */
+enum again_why {
+    AGAIN_NO,
+    AGAIN_ELSEWHERE, /* refused by a server that is no primary (any more) */
+    AGAIN_REPLANNED, /* its plan was stale */
+    AGAIN_AT_HOME    /* a read that left its transaction: made where that lives */
+};
+
+/* May the present exchange be sent once more, from the client's own messages (errand->retry)? */
+struct exchange_again {
+    uint8_t what : 2;     /* enum again_why */
+    bool may_retry : 1;   /* it only reads */
+    bool may_resend : 1;  /* it is a transaction of its own */
+    bool may_replan : 1;  /* when a plan is stale */
+    bool reply_begun : 1; /* the client has seen something of its answer */
+    bool is_read : 1;     /* it may run on any node: it waits for no primary */
+    bool is_behind : 1;   /* the sequence was sent while something else ran */
+};
+
+/* What is true of the link that is lent, as long as it is. */
+struct loan {
+    bool is_fresh : 1;         /* just borrowed: it is to be brought up to date */
+    bool has_put_settings : 1; /* ... and was; by a RESET, too */
+    bool begun_here : 1;       /* BEGIN was put in front of the present exchange; `begin` is kept */
+    bool detach_due : 1;       /* it may go, as soon as the client is not in a message */
+    bool has_closed : 1;       /* a Close of ours is in the present exchange */
+    bool is_unsure : 1;  /* it may have been skipped: the link may know more than is thought */
+    bool lacks_some : 1; /* ... or less */
+};
+
+/* Where the client's transaction is. */
+enum sstate_tx {
+    SSTATE_TX_OF_LINK, /* as the link says; without one there is none */
+    SSTATE_TX_VIRTUAL, /* BEGIN was answered, but not sent */
+    SSTATE_TX_LOST,    /* it died with its link: failed until ROLLBACK */
+    SSTATE_TX_UNTOLD   /* ... and the client has not been told */
+};
+
+/* Reads that leave the transaction (plan_away.c). */
+struct tx_leave {
+    bool may_go_out : 1;     /* the present exchange may leave, as the transaction's reads may */
+    bool was_out : 1;        /* one did */
+    bool has_read : 1;       /* ... and that was more than SHOW */
+    bool needs_snapshot : 1; /* with BEGIN: the client has read in it before */
+    bool portal_left : 1;    /* the home has another unnamed portal than the client believes */
+    bool home_fails : 1;     /* a read that was out failed: so does its transaction */
+    bool has_portal : 1;     /* BEGIN was executed by the protocol */
+    bool sees_commits : 1;   /* each statement has a snapshot of its own, as far as BEGIN says */
+};
+
+/* What leg_repair put right, should it be cut short: a cancel request, a timeout. */
+struct mend {
+    struct varset *vars; /* as the link had it before; NULL mostly */
+    uint8_t tries;       /* in a row, of the same */
+    bool was_cut_short;  /* the present one */
+    bool of_names;       /* it is of statements, too */
+    bool of_pins;        /* ... and asks what ties the session */
+};
+
+/* The question what columns a statement has on the link (follow_columns.c). */
+struct columns_look {
+    struct names_entry *at; /* NULL: none is under way */
+    uint64_t epoch;         /* the loan in which it was asked */
+    uint64_t id;            /* the start of the statement's id */
+    uint32_t from;          /* the serial of the first op of it */
+    bool failed;            /* what was sent for it met an error */
+};
+
+#endif

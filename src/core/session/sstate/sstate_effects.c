@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * sstate_effects.c: what a statement would do to the session of a followed client, before
+ * it is sent. Runs in: workers. What then becomes of it: follow.c. */
+#include "config.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/hot.h"
+
+#include "names/names_int.h"
+#include "sstate/sstate_vars_int.h"
+
+static bool has_prefix(struct slice s, const char *prefix)
+{
+    size_t n = strlen(prefix);
+
+    return s.n >= n && memcmp(s.p, prefix, n) == 0;
+}
+
+static bool is_of_name(char ch)
+{
+    return isalnum((unsigned char)ch) || ch == '_' || ch == '$' || (ch & 0x80) != 0;
+}
+
+bool effects_is_unlock(struct slice function)
+{
+    return has_prefix(function, "pg_advisory_unlock");
+}
+
+struct slice effects_stmt_text(const struct sql_stmt *st, struct slice sql)
+{
+    if ((size_t)st->offset + st->len > sql.n)
+        return sql;
+    return slice_of(sql.p + st->offset, st->len);
+}
+
+/* `word` stands in the text by itself. */
+static bool has_word(struct slice text, const char *word)
+{
+    size_t n = strlen(word);
+    size_t i;
+
+    for (i = 1; i + n < text.n; i++)
+        if (strncasecmp(text.p + i, word, n) == 0 && !is_of_name(text.p[i - 1]) &&
+            !is_of_name(text.p[i + n]))
+            return true;
+    return false;
+}
+
+/* The body of DO is not parsed: words that leave something in the session are looked for. */
+static bool do_leaves_state(struct slice text)
+{
+    static const char *const parts[] = {
+        "set_config", "temp", "listen", "advisory_lock", "pg_settings"};
+    static const char *const words[] = {
+        "load", "set", "reset", "discard", "prepare", "deallocate", "hold"};
+    size_t i;
+
+    for (i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        if (slice_contains(text, parts[i]))
+            return true;
+    for (i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (has_word(text, words[i]))
+            return true;
+    return false;
+}
+
+/* A setting that its calls make is one that can be followed, or ends with its transaction. */
+static bool can_follow_calls(const struct sql_stmt *st, struct slice sql)
+{
+    bool is_sure = sstate_calls_are_made(st, effects_stmt_text(st, sql));
+    struct buf name = {0};
+    struct buf call = {0};
+    bool can = true;
+    uint32_t i;
+
+    for (i = 0; i < st->nfuncs && can; i++) {
+        const struct sql_func *f = &st->funcs[i];
+        enum set_config_call is = SET_CONFIG_UNKNOWN;
+
+        if (!slice_eq_str(f->name, "set_config"))
+            continue;
+        if ((size_t)f->offset + f->call_len <= sql.n)
+            is = sstate_set_config(slice_of(sql.p + f->offset, f->call_len), &name, &call);
+        can = is == SET_CONFIG_LOCAL || (effects_is_session_call(is) && is_sure);
+    }
+    buf_free(&name);
+    buf_free(&call);
+    return can;
+}
+
+/* SET by another name: the view has a rule for that. */
+static bool sets_by_view(const struct sql_stmt *st)
+{
+    uint32_t i;
+
+    for (i = 0; i < st->ntables; i++)
+        if ((st->tables[i].flags & SQL_TABLE_TARGET) != 0 &&
+            slice_eq_str(st->tables[i].name, "pg_settings"))
+            return true;
+    return false;
+}
+
+/* Functions, built in or of dblink, that leave something in their session that is not followed. */
+static bool leaves_state(const struct sql_func *f)
+{
+    static const char *const names[] = {"pg_replication_origin_session_setup", "pg_backup_start",
+        "pg_start_backup", "setseed", "dblink_connect", "dblink_connect_u"};
+    size_t i;
+
+    for (i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (slice_eq_str(f->name, names[i]))
+            return true;
+    return f->nargs >= 3 && slice_contains(f->name, "_replication_slot") &&
+           (has_prefix(f->name, "pg_create_") || has_prefix(f->name, "pg_copy_")); /* temporary */
+}
+
+static void effects_of_functions(const struct sql_stmt *st, struct slice sql, struct effects *out)
+{
+    bool sets = false;
+    uint32_t i;
+
+    for (i = 0; i < st->nfuncs; i++) {
+        struct slice name = st->funcs[i].name;
+
+        if (slice_eq_str(name, "set_config")) {
+            sets = true;
+        } else if (has_prefix(name, "pg_advisory_lock") ||
+                   has_prefix(name, "pg_try_advisory_lock")) {
+            out->pins |= ROWS_PIN(PIN_REASON_ADVISORY_LOCK);
+            out->any = true;
+        } else if (effects_is_unlock(name)) {
+            out->any = true;
+        } else if (leaves_state(&st->funcs[i])) {
+            out->pins |= ROWS_PIN(PIN_REASON_UNKNOWN);
+            out->any = out->stays = true;
+        }
+    }
+    if (!sets)
+        return;
+    out->any = true;
+    if (!can_follow_calls(st, sql)) /* of all of them, once */
+        out->pins |= ROWS_PIN(PIN_REASON_SETTING);
+}
+
+/* What ties the session to the link where it runs. */
+static uint32_t ties_of_stmt(const struct sql_stmt *st, struct slice text)
+{
+    switch (st->kind) {
+    case SQL_LISTEN:
+        return st->verb == SQL_VERB_UNLISTEN ? 0 : ROWS_PIN(PIN_REASON_LISTEN);
+    case SQL_DECLARE:
+        return (st->flags & SQL_F_WITH_HOLD) == 0 ? 0 : ROWS_PIN(PIN_REASON_HOLD_CURSOR);
+    case SQL_DO:
+        return do_leaves_state(text) ? ROWS_PIN(PIN_REASON_UNKNOWN) : 0;
+    default:
+        return st->verb == SQL_VERB_LOAD ? ROWS_PIN(PIN_REASON_LOAD) : 0;
+    }
+}
+
+/* It changes what is followed, and ties nothing by that. */
+static bool is_followed(const struct sql_stmt *st, struct slice text)
+{
+    switch (st->kind) {
+    case SQL_SET:
+    case SQL_RESET:
+        if (st->set.scope == SQL_SET_LOCAL)
+            return slice_contains(text, "pg_temp"); /* where new objects go */
+        return st->set.scope != SQL_SET_TRANSACTION && st->set.scope != SQL_SET_CONSTRAINTS;
+    case SQL_LISTEN:
+    case SQL_PREPARE:
+    case SQL_DEALLOCATE:
+        return true;
+    default:
+        return st->verb == SQL_VERB_DISCARD || st->verb == SQL_VERB_UNLISTEN;
+    }
+}
+
+static void effects_of_stmt(const struct sql_stmt *st, struct slice text, struct effects *out)
+{
+    uint32_t pins = ties_of_stmt(st, text);
+    bool is_temp = (st->flags & SQL_F_TEMP) != 0;
+    /* A table, function, type, ... in the temporary schema; or a DROP, or a word in the body of a
+     * function. */
+    bool names_temp = st->kind == SQL_DDL && slice_contains(text, "pg_temp");
+
+    if (names_temp || is_temp)
+        pins |= ROWS_PIN(PIN_REASON_TEMP_TABLE);
+    if (sets_by_view(st))
+        pins |= ROWS_PIN(PIN_REASON_SETTING);
+    out->pins |= pins;
+    out->any = out->any || pins != 0 || is_followed(st, text);
+    out->look =
+        out->look || names_temp || (is_temp && slice_contains(text, "commit")); /* ON COMMIT DROP */
+    effects_of_functions(st, text, out);
+}
+
+WARM void effects_of(const struct sql_facts *facts, struct slice sql, struct effects *out)
+{
+    bool tx = false;
+    uint32_t i;
+
+    memset(out, 0, sizeof *out);
+    for (i = 0; i < facts->nstmts; i++) {
+        effects_of_stmt(&facts->stmts[i], sql, out);
+        tx = tx || facts->stmts[i].tx.op != SQL_TX_NONE;
+    }
+    out->alone = tx || out->any || out->pins != 0;
+}
+
+static bool creates(const struct sql_facts *facts)
+{
+    uint32_t i;
+
+    for (i = 0; i < facts->nstmts; i++) {
+        const struct sql_stmt *st = &facts->stmts[i];
+
+        if ((st->flags & SQL_F_INTO) != 0 || st->verb == SQL_VERB_CREATE_AS ||
+            (st->kind == SQL_DDL && st->verb == SQL_VERB_CREATE))
+            return true;
+    }
+    return false;
+}
+
+/* Of a PREPARE in SQL, which is looked at for each EXECUTE. */
+static bool may_have_effects(struct slice sql)
+{
+    static const char *const parts[] = {"set_config", "_advisory_", "pg_settings", "setseed",
+        "dblink_connect", "_backup", "_replication_"};
+    size_t i;
+
+    for (i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        if (slice_contains(sql, parts[i]))
+            return true;
+    return false;
+}
+
+static bool executes(const struct sql_stmt *st)
+{
+    return st->kind == SQL_EXECUTE ||
+           (st->inner == SQL_EXECUTE &&
+               (st->kind != SQL_EXPLAIN || (st->flags & SQL_F_ANALYZE) != 0));
+}
+
+/* The facts of a statement that has a name, beside those that are in use. */
+static const struct sql_facts *facts_of_name(const struct client *c, const struct names_entry *n)
+{
+    struct sql_facts *facts = arena_alloc_zero(c->ss->scratch, sizeof *facts);
+
+    (void)sql_parse(c->ss->scratch, names_entry_sql(n), facts);
+    return facts->status == SQL_OK && facts->nstmts == 1 ? facts : NULL;
+}
+
+WARM const struct sql_facts *effects_executed(const struct client *c, const struct sql_stmt *st,
+    const struct names_entry **last, bool *is_counted)
+{
+    const struct sql_facts *facts = NULL;
+    const struct names_entry *n;
+    unsigned i;
+
+    *is_counted = true;
+    for (i = 0; executes(st) && i < SSTATE_MAX_EXECUTES; i++) {
+        n = names_find(c->sstate, st->name);
+        if (n == NULL || (n->prep != NULL && !n->prep->has_effects) ||
+            (n->prep == NULL && !may_have_effects(slice_of_str(n->sql))))
+            return NULL;
+        *is_counted = *is_counted && st->kind == SQL_EXECUTE;
+        *last = n;
+        facts = facts_of_name(c, n);
+        if (facts == NULL)
+            return NULL;
+        st = facts->stmts;
+    }
+    return facts;
+}
+
+/* EXECUTE does what was prepared, which by the protocol may be anything. */
+static void effects_of_execute(
+    const struct client *c, const struct sql_stmt *st, struct effects *out)
+{
+    const struct names_entry *n;
+    struct effects e;
+    struct slice text;
+    bool is_counted;
+    const struct sql_facts *facts = effects_executed(c, st, &n, &is_counted);
+
+    if (facts == NULL)
+        return;
+    text = names_entry_sql(n);
+    effects_of(facts, text, &e);
+    if (executes(&facts->stmts[0]) || slice_contains(text, "pg_temp") ||
+        (facts->stmts[0].kind == SQL_PREPARE && !may_have_effects(text)))
+        e.pins |= ROWS_PIN(PIN_REASON_UNKNOWN); /* further names, made and named by it */
+    out->pins |= e.pins;
+    out->any = out->any || e.any || e.pins != 0;
+    out->alone = out->alone || e.alone || e.pins != 0;
+    out->look = out->look || e.look;
+    out->stays = out->stays || e.stays;
+}
+
+WARM void effects_here(
+    const struct client *c, const struct sql_facts *facts, struct slice sql, struct effects *out)
+{
+    const struct sstate *s = c->sstate;
+    struct slice path;
+    uint32_t i;
+
+    effects_of(facts, sql, out);
+    for (i = 0; i < facts->nstmts; i++)
+        effects_of_execute(c, &facts->stmts[i], out);
+    if (!creates(facts))
+        return;
+    path = varset_get(s->vars.client, slice_of_str("search_path"));
+    if (!s->has_temp_path && !slice_contains(path, "pg_temp") &&
+        (facts->nstmts == 1 || !slice_contains(sql, "pg_temp")))
+        return;
+    out->pins |= ROWS_PIN(PIN_REASON_TEMP_TABLE);
+    out->any = out->alone = out->look = true;
+}
+
+/* On a standby these would be taken in vain: is_in_vain has to look. */
+static bool takes_advisory_locks(const struct sql_stmt *st)
+{
+    uint32_t i;
+
+    for (i = 0; i < st->nfuncs; i++)
+        if (has_prefix(st->funcs[i].name, "pg_advisory_") ||
+            has_prefix(st->funcs[i].name, "pg_try_advisory_"))
+            return true;
+    return false;
+}
+
+static bool is_plain(const struct sql_facts *facts, struct slice sql)
+{
+    const struct sql_stmt *st = facts->stmts;
+    struct effects e;
+
+    if (facts->status != SQL_OK || facts->nstmts != 1 || (st->flags & SQL_F_INTO) != 0 ||
+        (st->kind != SQL_SELECT && st->kind != SQL_VALUES && st->kind != SQL_INSERT &&
+            st->kind != SQL_UPDATE && st->kind != SQL_DELETE && st->kind != SQL_MERGE) ||
+        takes_advisory_locks(st))
+        return false;
+    effects_of(facts, sql, &e);
+    return !e.alone;
+}
+
+static bool calls_nothing(const struct sql_stmt *st)
+{
+    return st->kind == SQL_SELECT && (st->flags & SQL_F_READ_ONLY) != 0 && st->nfuncs == 0;
+}
+
+/* Of a text that is plain. Texts like it differ in literals and comments alone. */
+static bool is_traceless(enum count_kind kind, struct slice sql)
+{
+    return kind == COUNT_SELECT && sql.n > 0 && memchr(sql.p, '(', sql.n) == NULL &&
+           memchr(sql.p, ';', sql.n - 1) == NULL;
+}
+
+static bool is_tx_word(const struct sql_facts *facts)
+{
+    const struct sql_stmt *st = facts->stmts;
+
+    return facts->status == SQL_OK && facts->nstmts == 1 && st->tx.op != SQL_TX_NONE &&
+           (st->kind == SQL_BEGIN || st->kind == SQL_COMMIT || st->kind == SQL_ROLLBACK ||
+               st->kind == SQL_SAVEPOINT);
+}
+
+WARM uint32_t effects_judge(const struct sql_facts *facts, struct slice sql)
+{
+    enum count_kind kind = count_kind_of(sql);
+    uint32_t traits = EFFECTS_IS_JUDGED | (uint32_t)kind;
+
+    if (is_plain(facts, sql))
+        traits |= EFFECTS_IS_PLAIN | (is_traceless(kind, sql) ? EFFECTS_IS_TRACELESS : 0) |
+                  (calls_nothing(facts->stmts) ? EFFECTS_CALLS_NOTHING : 0);
+    else if (is_tx_word(facts))
+        traits |= EFFECTS_IS_TX_WORD;
+    if (facts->traits != NULL)
+        *facts->traits = traits;
+    return traits;
+}
+
+struct slice effects_names_next(const struct client *c, const struct names_entry *n)
+{
+    const struct sql_facts *facts = NULL;
+
+    if (n->prep != NULL && n->prep->has_effects)
+        facts = facts_of_name(c, n);
+    if (facts == NULL || !sstate_names_a_statement(facts->stmts))
+        return slice_of("", 0);
+    return facts->stmts->name;
+}

@@ -1,0 +1,752 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * sstate_int.h: a client of a transaction or statement pool. It has no link of its own: one is
+ * borrowed for a transaction and given back when the server is quiet outside of one. What makes the
+ * session is kept here, as data: its settings, its prepared statements, what ties it to a link.
+ *
+ *   DETACHED → WAITING / OPENING → SYNCING → ATTACHED → DETACHED → …
+ *
+ * A link is brought up to date when it is borrowed: settings by one query in front of the client's
+ * first message, statements when they are named. */
+#ifndef PGP_SESSION_SSTATE_INT_H
+#define PGP_SESSION_SSTATE_INT_H
+
+#include "backend/prep.h"
+#include "backend/varset.h"
+#include "config/conf_struct.h"
+#include "ipc/rows.h"
+#include "parser/parser.h"
+
+#include "plan_int.h"
+#include "feed_int.h"
+#include "sstate/savepoints_int.h"
+#include "spans_int.h"
+
+/* The row of a client that travels is another's afterwards, its id is not. */
+static inline int32_t sstate_pid_of(uint32_t client_id)
+{
+    return (int32_t)(ROWS_FIRST_TOLD_PID + client_id % ROWS_FIRST_TOLD_PID);
+}
+/* Statements of the present exchange whose fate is followed; see expect_notes. */
+#define SSTATE_MAX_PENDING 56
+/* So many stand in the errand itself: most sequences have one. */
+#define SSTATE_FEW_PENDING 4
+/* However many clients gave names of their own in SQL, so many of the others fit on a link. */
+#define SSTATE_MIN_PREPARED 8
+/* Statements made by PREPARE in SQL, per session; more of them tie it to its link. */
+#define SSTATE_MAX_SQL_NAMES 64
+/* What puts a link right is cut short by a cancel that came too late: made again so many times. */
+#define SSTATE_MAX_REPAIRS 3
+/* Messages kept, to be sent again when the link dies before it has answered. */
+#define SSTATE_RETRY_MAX 65536
+/* What that many clients at once need for an exchange is kept for the next ones. */
+#define SPARE_ERRANDS 64
+
+/* PREPARE or DEALLOCATE in the present exchange: did it work? */
+struct names_run {
+    uint32_t serial; /* of its op */
+    uint16_t at;     /* which statement of its string */
+    bool is_done;    /* outside of a string: the server said its tag */
+};
+
+/* A prepared statement under the client's name. */
+struct names_entry {
+    struct hash_node node;
+    struct names_entry *next_dropped;
+    struct prep *prep;     /* of a Parse; NULL: made by PREPARE in SQL */
+    char *sql;             /* of such a PREPARE */
+    uint64_t content;      /* its hash */
+    char *why;             /* an ErrorResponse: such a PREPARE could not be repeated; NULL mostly */
+    uint64_t load;         /* the last time that was tried: the loan and the serial of the op */
+    uint64_t told;         /* the hash of the columns that the client was told; 0: not known */
+    bool is_described;     /* the client was told its columns */
+    bool was_loaded;       /* the link had it before DEALLOCATE or Close in the present exchange */
+    bool is_new;           /* PREPARE is in the present exchange */
+    struct names_run made; /* ... that one */
+    struct names_run dropped; /* in the present exchange, by DEALLOCATE */
+    uint32_t len;
+    char name[];
+};
+
+/* The names of one client. */
+struct names {
+    struct hash_table table;
+    uint64_t bytes; /* of names and texts; a text that others have, too, is counted for each */
+};
+
+/* DISCARD ALL or DEALLOCATE ALL in the present exchange. */
+struct names_drop {
+    struct names_drop *older;
+    struct names *names;  /* before it */
+    struct prepset preps; /* what the link had */
+    struct names_run run;
+};
+
+/* A portal of a statement that changes the session when it is executed. */
+struct names_portal {
+    struct names_portal *next;
+    struct prep *prep;
+    char *sql;        /* with what was bound; NULL: as it was parsed */
+    bool is_new;      /* bound in the present exchange */
+    bool is_over;     /* executed in it, or another was bound in its place */
+    bool is_doubtful; /* one of these was in an exchange that failed: it may be there or not */
+    uint32_t len;
+    char name[];
+};
+
+/* BEGIN, COMMIT or ROLLBACK in the present exchange: its tag says that it happened, and what the
+ * settings are from then on. */
+struct tx_end {
+    struct tx_end *next;
+    uint32_t serial;         /* of the op that the tag belongs to */
+    uint16_t at;             /* which statement of its string */
+    bool begins;             /* a transaction is open behind it */
+    bool committed;          /* its tag was COMMIT */
+    bool is_last;            /* of its string */
+    bool rolls_back;         /* it is a ROLLBACK, of all of the transaction */
+    bool ends_failed;        /* it is the COMMIT of one that has failed: the same */
+    struct sstate_vars vars; /* behind COMMIT */
+    struct sstate_vars tx;   /* behind ROLLBACK, which may be what the server makes of it */
+};
+
+/* A Describe of a word that ends a transaction: what it is answered with is known. */
+struct word_described {
+    uint32_t serial; /* of its op */
+    char what;       /* S: of the statement, P: of a portal; 0: none */
+};
+
+/* A Parse or Close whose fate is not known yet. */
+struct names_pending {
+    uint8_t kind;             /* enum names_pending_kind */
+    bool sent;                /* the link was told of it */
+    bool was_refused;         /* by the server, not skipped; or a Query went behind it: what was
+                                 before it is gone */
+    uint32_t serial;          /* of its op */
+    struct names_drop *drop;  /* the newest in front of it; NULL: none */
+    struct prep *prep;        /* PENDING_UNNAMED: NULL when it goes */
+    struct prep *before;      /* PENDING_UNNAMED: the one that it takes the place of */
+    uint64_t before_epoch;    /* ... as errand->unnamed_epoch */
+    struct names_entry *name; /* PENDING_NAME: added; PENDING_CLOSED: taken out, ours */
+};
+
+/* A Describe whose answer tells the columns of a statement. */
+struct names_watch {
+    uint32_t serial; /* of its op */
+    bool is_ours;
+    struct names_entry *name;
+};
+
+/* So many at a time. What a client is told by others is not known here. */
+#define SSTATE_MAX_WATCHED 4
+
+enum names_pending_kind {
+    PENDING_PARSE,
+    PENDING_NAME,
+    PENDING_UNNAMED,
+    PENDING_CLOSED,
+    PENDING_SETTLED
+};
+
+/* A wish for a link, while it is one. */
+struct link_wish {
+    struct pool_request req;
+    struct link_startup startup;
+    struct paramset params; /* always empty: links that are shared are opened plainly */
+};
+
+/* What a client has only while it is not idle: from the first message of an exchange (or the login)
+ * until it holds no link, waits for none, and is in no transaction. errand_begin makes it,
+ * errand_end frees it. */
+struct errand {
+    /* What every exchange looks at stands together. */
+    struct client *client;
+    struct cached *cache;      /* what it has to do with the query cache; NULL mostly */
+    struct errand *next_spare; /* of ss->spare_errands: all zero but for this and the two bufs */
+    uint32_t kept_len;         /* of a sequence that may be sent again */
+    uint32_t mark_pins;        /* before the present exchange */
+    uint16_t npending;
+    uint8_t ddl;                     /* what the present transaction may change: DDL_ bits */
+    uint16_t nuncertain;             /* of those pending: the link may know them or not */
+    bool is_quick;                   /* sent by exchange_quick.c, and nothing behind it */
+    bool tells_late;                 /* the rows hear of the loan with what is sent on it */
+    bool is_untold;                  /* ... and have not yet */
+    bool is_asker;                   /* the link that opens is for a question of ours */
+    bool is_cancelled;               /* ... and what waits for the answer fails then */
+    bool is_out;                     /* the present exchange is a read that left, plan_away.c */
+    bool is_cut;                     /* the present exchange ends with a Flush, exchange_begin.c */
+    uint8_t nwatched;                /* of `watched`, on the link of watched_epoch */
+    struct names_entry *last_bound;  /* valid within one sequence */
+    struct names_entry *bound_first; /* the sequence that waits for its link binds it first */
+    uint64_t last_portal; /* a hash of the name that last_bound was bound to; 0: to none */
+    uint64_t watched_epoch;
+    uint64_t types;        /* of the parameters that were described last */
+    uint32_t types_serial; /* ... in answer to this op */
+    struct columns_look look;
+    struct names_watch watched[SSTATE_MAX_WATCHED];
+    uint64_t unnamed_epoch; /* the loan in which the link was told the unnamed one, or that there
+                               is none; 0: it may have another client's */
+    int64_t homeless_until_us;
+    int64_t ask_until_us; /* with `home`: a link to ask on is waited for so long; 0: for none */
+    struct list homeless_node; /* ss->homeless: waits for a primary; or ss->queued */
+    struct link *home;         /* of the transaction, while a read runs elsewhere; else NULL */
+    struct buf held;           /* what the kept link said while another one answers */
+    struct paramset told;      /* what the client believes of parameters that may differ by now */
+    struct sstate_vars tx;     /* before the transaction; NULL outside of one */
+    struct buf
+        begin; /* BEGIN that waits for the first statement; a spare errand keeps its memory */
+    struct buf retry;              /* ... of this, too */
+    struct buf early;              /* replies that are no answer yet */
+    struct names_pending *pending; /* `few`, or on the heap; NULL: there are none */
+    struct names_pending few[SSTATE_FEW_PENDING];
+    struct sstate_vars mark; /* before the present exchange; NULL outside of one */
+    struct link_wish *wait;
+    struct exchange_string string;
+    bool was_discarded;  /* DISCARD ALL has happened in this exchange, whatever is behind it */
+    uint32_t lost_query; /* the serial, and 1, of a Query whose link died: it is an error; or 0 */
+    bool commits_unseen; /* changes, and then what may have committed them without a word */
+    uint16_t nresent;
+    uint16_t nunfit;       /* links that refused the session's settings */
+    uint16_t nskip;        /* messages that were answered with one before them */
+    uint16_t op_flags;     /* of expect.h: who hears of what was noted in the present exchange */
+    struct tx_leave leave; /* by the transaction */
+    bool keeps_home;       /* the present exchange does not leave, though it may */
+    uint32_t tx_pins;      /* before the transaction */
+    uint32_t untied;       /* by a DISCARD ALL that is not answered yet */
+    struct word_described described[2]; /* in the present sequence; older ones go first */
+    struct mend mend;
+    struct savepoints savepoints;
+    struct tx_end *ends;        /* sent, their tags not seen; oldest first */
+    struct tx_end *ended;       /* the last one that the client was told of */
+    struct tx_end only_end;     /* mostly there is one at most, and this is it */
+    int64_t stands_since_us;    /* in a line of the worker that it came from; 0: in none */
+    int64_t not_before_us;      /* of the next try */
+    int64_t refused_us;         /* wall clock: a server that takes no writes; 0: none has */
+    struct err *lost_words;     /* how the transaction that is untold was lost */
+    struct err *last_words;     /* of the server, when it ends; NULL mostly */
+    struct exchange_kill *kill; /* an order about another client; NULL mostly */
+    struct err *refusal; /* what the client is told instead of what the server says; NULL mostly */
+    struct names_portal *portals;
+    struct names_entry *dropped;  /* by DEALLOCATE in this exchange */
+    struct names_entry *unloaded; /* failed a transaction as it was repeated in it */
+    struct names_drop *drops;     /* newest first */
+};
+
+/* What makes the session, idle or not. */
+struct sstate {
+    uint8_t phase;            /* enum phase */
+    uint8_t mode : 2;         /* enum conf_pool_mode */
+    uint8_t ran_code : 1;     /* that may have left something in it of which nothing is known */
+    uint8_t tx : 2;           /* enum sstate_tx */
+    bool has_new_names : 1;   /* PREPARE is in the present exchange */
+    bool is_counted : 1;      /* the statement at hand, as it waits for a link */
+    bool has_temp_path : 1;   /* pg_temp may be in the search_path of the transaction */
+    bool owes_ready : 1;      /* ReadyForQuery is held back: it is to be said when all is well */
+    bool owes_parameters : 1; /* `told` is to be put right by the next link */
+    bool reset_seen : 1;      /* a RESET fell back to the server's default */
+    bool look_at_pins : 1;    /* something may have untied the session */
+    bool greeted_alone : 1;   /* no server was there at its login: it knows no real settings */
+    uint8_t kept_uses : 1; /* 0: `kept` was lent at the login, and nothing was asked on it since */
+    struct exchange exchange;
+    struct exchange_again again;
+    struct loan loan;
+    uint16_t nsql_names;
+    uint32_t pins;       /* bits by enum pin_reason */
+    uint32_t shown_pins; /* as the client's row says */
+    int16_t avoid_node;
+    uint16_t defaults_seen; /* sessions.defaults_serial, when it was told */
+    uint32_t version;       /* of the protocol, as the client speaks it */
+    struct sstate_vars vars;
+    struct varset *base; /* the start-up parameters */
+    struct names *names;
+    struct prep *unnamed;
+    struct errand *errand;  /* NULL while the client is idle */
+    struct link *kept;      /* session mode: where it writes, until the goodbye; or NULL */
+    uint64_t last_link;     /* id of the link borrowed last */
+    int64_t avoid_until_us; /* reads keep away from avoid_node for a while */
+};
+
+_Static_assert(sizeof(struct sstate) <= 96, "an idle client has a budget");
+
+static inline bool sstate_tx_is_lost(const struct sstate *s)
+{
+    return s->tx >= SSTATE_TX_LOST;
+}
+/* The client is told of it. */
+static inline void sstate_tx_tell(struct sstate *s)
+{
+    if (s->tx == SSTATE_TX_UNTOLD)
+        s->tx = SSTATE_TX_LOST;
+}
+
+/* leg.c: borrowing and giving back */
+void leg_free(struct client *c);
+/* Makes c->sstate->errand unless it is there. */
+void errand_begin(struct client *c);
+/* Frees it if the client is idle; c->sstate may be NULL. The last thing that a callback does. */
+void errand_end(struct client *c);
+/* Frees what is kept for the next client that needs it. */
+void errand_spare_free(struct sessions *ss);
+/* Borrows a link of `node`. FEED_PASS: c->link is there. FEED_PARK: later; what is parked asks
+ * again then. */
+enum feed_step leg_attach(struct client *c, int node);
+/* The same for a client that has not asked yet: false when it has to wait for anything. The link is
+ * up to date unless c->sstate->is_fresh. */
+bool leg_attach_at_once(struct client *c, int node);
+/* Is what others left on a link that it has to go first? With reset_between_clients, and from one
+ * that it keeps. */
+bool lent_must_reset(const struct client *c, const struct link *link);
+static inline uint32_t sstate_number(const struct client *c)
+{
+    return c->row == NULL ? UINT32_MAX : c->row->id;
+}
+/* True when it would be had, at where the client's writes go. */
+bool sstate_has_ready_link(struct client *c);
+/* Brings a link that was just borrowed up to date; what that takes goes behind what `run` holds.
+ * FEED_PARK: it takes a moment. */
+enum feed_step leg_make_ready(struct client *c, struct feed_run *run);
+/* The settings only. */
+enum feed_step lent_put_settings(struct client *c, struct feed_run *run);
+/* In front of a query that takes the link from one set to the other: what its text is written in.
+ */
+void lent_put_encoding(
+    struct client *c, struct feed_run *run, const struct varset *from, const struct varset *to);
+/* `link` is the client's from here on. */
+void leg_adopt(struct client *c, struct link *link);
+/* The loan is over, whatever becomes of the link. */
+void leg_forget_loan(struct client *c);
+/* After an exchange: puts right what a RESET did to start-up parameters, and asks what ties the
+ * session. True when something was sent: it goes on when the link is quiet again. */
+bool leg_repair(struct client *c);
+/* That is over. True when it was cut short and is made again, or the link is gone for it. */
+bool leg_repair_again(struct client *c);
+/* Stops asking for a link; harmless when it does not. */
+void lent_leave_queue(struct client *c);
+/* What waits for a link will not be sent after all: whoever is behind it need not wait for it. */
+void lent_stop_asking(struct client *c);
+/* Gives the link back when nothing stands against it. */
+void leg_detach(struct client *c);
+/* errand_end for an errand in which nothing was but what exchange_quick.c does. */
+void errand_end_quick(struct client *c);
+/* Gives the link back if that was put off, and nothing stands against it any more: the server has a
+ * part of a message (CopyData, after an error) of which the rest is still to come. */
+void leg_detach_if_due(struct client *c);
+/* What was borrowed last is given back, whatever state it is in; nothing is waited for any more. */
+void leg_drop_loan(struct client *c, bool boundary);
+/* The client goes, or is sent away: the same, and a home that is aside. */
+void leg_drop_link(struct client *c, bool boundary);
+/* True while replies are expected, or the session is on its way to a link. */
+bool sstate_is_busy(const struct client *c);
+/* The transaction state as the client knows it. */
+char sstate_tx_status(const struct client *c);
+
+/* exchange_login.c */
+/* True when a session in session mode is made of settings and statements, too: over one server its
+ * link has all of that, and nobody looks at what is said. */
+bool sstate_is_followed(const struct client *c);
+/* Makes c->sstate when this client's pool is shared; its start-up parameters become settings. */
+void exchange_login_begin(struct client *c);
+/* True when the client can be greeted without a link: greeting_parameters has what servers
+ * say to clients with its start-up parameters. */
+bool exchange_login_needs_no_link(struct client *c);
+/* The same of one that has asked for a link and would have to wait until one is free: it was to be
+ * asked about the role, which the first link that anybody gets is then, or what is known is old. */
+bool exchange_login_waits_for_none(struct client *c);
+/* True when the client's link was opened with a password that the client alone knows: nobody else's
+ * login can open one like it, and none may be given it. */
+bool exchange_login_is_relayed(const struct client *c);
+/* client_kind.follow of a relayed one that has had no link. */
+bool exchange_login_follow(struct client *c);
+/* No server can be had: makes the client one that can be greeted without. False: it cannot be. */
+bool exchange_login_alone(struct client *c);
+/* The first link of such a client: tells it what the settings really are. */
+void sstate_correct_client(struct client *c, const struct link *link);
+/* A link of its own node is there, as others have left it: has a reload changed what nobody has
+ * SET? Clients that do not know yet are told with what they ask next. */
+void sstate_look_at_defaults(struct client *c, struct link *link);
+/* Reported under its own name, but changed by another setting, or another user. */
+bool greeting_is_of_user(struct slice name);
+/* True when that setting, as ParameterStatus names it, is among `vars`. */
+bool greeting_is_set(const struct varset *vars, struct slice name);
+/* True for a value that other links of the client's pool do not report. */
+bool sstate_is_news(const struct client *c, struct slice name, struct slice value);
+/* A link for the login is there: true when the welcome can be said at once. */
+bool exchange_login_granted(struct client *c);
+/* The welcome was said. */
+void exchange_login_done(struct client *c);
+/* SYNCING during the login is over. */
+void exchange_login_synced(struct client *c);
+
+/* Makes c->sstate: nothing borrowed, `params` as settings. False when they cannot be. */
+bool exchange_login_new(
+    struct client *c, const struct paramset *params, enum conf_pool_mode mode, uint32_t version);
+
+/* exchange_link.c: what a borrowed link says */
+extern const struct link_owner_ops exchange_link_ops;
+
+/* The client believes that parameter `name` is `value`, and will not hear otherwise at once. */
+void sstate_remember_told(struct sstate *s, struct slice name, struct slice value);
+/* sstate_reports.c: a borrowed link reports one (link_owner_ops). */
+void sstate_on_parameter(void *owner, struct link *link, struct slice name, struct slice value);
+
+/* exchange_lost.c: a link dies */
+/* A read of which the client has seen nothing: it can be made again, elsewhere. */
+bool exchange_may_send_again(struct client *c, const struct link *link);
+void exchange_on_lost(void *owner, struct link *link, const struct err *err, bool told);
+/* Answers the first parked request with `err`, and goes on with the rest. */
+void follow_fail_parked(struct client *c, const struct err *err);
+/* The same: its client has cancelled it. */
+void exchange_cancel_parked(struct client *c);
+
+/* Sends again what is kept in `retry`: the link has not begun to answer it, or has done nothing. */
+void leg_send_again(struct client *c);
+/* The same after a while: when there is a primary. The link is given back. */
+void exchange_send_later(struct client *c);
+
+/* feed_followed.c: a statement that is refused here in the midst of a sequence is replaced by one
+ * that no server can parse. */
+#define REFUSED_NAME     "pgp_refused"
+#define REFUSED_FUNCTION "a_statement_of_this_transaction_was_refused"
+extern const char refused_query[];
+/* The server will owe the end of an exchange. */
+void lent_expect_end(struct client *c, unsigned op);
+enum feed_step follow_refuse(struct client *c, struct feed_run *run, const struct err *err);
+
+/* follow_virtual.c: BEGIN, COMMIT and ROLLBACK that need no server. True when it was answered. */
+bool follow_virtual_query(struct client *c, struct slice sql, const struct sql_facts *facts);
+/* The same for the messages at `p` that parse, bind and execute such a word: all of them are
+ * answered, errand->nskip of them are still to be taken. */
+bool follow_virtual_word(struct client *c, const char *p, const char *end);
+/* The client was told this BEGIN by another worker. */
+void follow_virtual_begin_again(struct client *c, struct slice sql, bool has_portal);
+/* Sends the BEGIN that was answered; its replies are swallowed. */
+void follow_virtual_put(struct client *c, struct feed_run *run);
+
+/* plan_away.c: reads of a transaction of which no server knows yet run elsewhere, by themselves */
+/* client_kind.begun. */
+void plan_away_begun(struct client *c, const struct sql_tx *tx);
+/* BEGIN was answered, or is sent alone. */
+void plan_away_begin(struct client *c, const struct sql_tx *tx);
+/* True when the read may leave: d->node is then where to. */
+bool plan_away_may(const struct client *c, struct slice sql, struct route_decision *d);
+/* It leaves. */
+void plan_away_note(struct client *c, const struct sql_facts *facts);
+/* The transaction begins in earnest with this statement. */
+void plan_away_ends(struct client *c, const struct sql_facts *facts);
+/* A statement is sent to where the transaction lives: it may keep the reads behind it there. */
+void plan_away_note_home(struct client *c, const struct sql_stmt *st);
+/* The link is up to date, and goes by another status than the client's transaction. */
+void plan_away_send(struct client *c);
+/* An error of such a read: true when it is kept from the client. */
+bool leg_away_on_error(struct client *c, struct link *link, const struct errmsg *m);
+/* It is over: the link is still there. True when it is sent again, where the transaction lives. */
+bool leg_away_over(struct client *c, bool failed, bool was_cut);
+/* The link was lost, and the client was told. */
+void plan_away_lost(struct client *c);
+/* True when a read may leave the open transaction now, as far as its text does not matter. */
+bool plan_away_is_possible(const struct client *c);
+
+/* plan_aside.c: the link of a transaction while a read of it runs elsewhere */
+/* It could be set aside now. */
+bool plan_aside_may(const struct client *c);
+/* A read-only transaction lives on a standby, and `sql` reads what the primary alone has: an
+ * unlogged or a temporary table. The home could be set aside for that. Facts are gone then. */
+bool plan_aside_lacks(struct client *c, struct slice sql);
+/* It was set aside for that. */
+bool plan_aside_is_standby(const struct client *c);
+void plan_aside_set(struct client *c);
+/* It is the client's link again, which has none. */
+void plan_aside_return(struct client *c);
+/* The same; the read that it was set aside for does not leave. */
+void plan_aside_come_back(struct client *c);
+/* A link dies: true when it was a home that is aside. */
+bool plan_aside_on_lost(struct client *c, const struct link *link);
+/* The client goes. */
+void plan_aside_drop(struct client *c, bool boundary);
+
+/* exchange_begin.c: where an exchange goes */
+/* `facts` may be NULL (not looked at); they are those of the last parse afterwards. `is_alone`: it
+ * is not sent while anything else runs. FEED_PASS: the link is there and up to date. */
+enum feed_step exchange_begin_query(struct client *c, struct feed_run *run, struct slice sql,
+    struct slice msg, const struct sql_facts **facts, bool is_alone);
+enum feed_step exchange_begin_batch(
+    struct client *c, struct feed_run *run, const char *p, const char *end);
+/* Parts of these, for exchange_quick.c. Where writes go, as far as this client is concerned. */
+int sstate_write_node(struct client *c);
+/* A link of that node, brought up to date; or none yet. */
+enum feed_step exchange_get_link(struct client *c, struct feed_run *run, int node);
+/* client_kind.choose and .choose_batch. */
+enum feed_step exchange_choose(
+    struct client *c, struct slice sql, const struct sql_facts **facts, int *node);
+enum feed_step exchange_choose_batch(
+    struct client *c, const char *p, const char *end, int *node, struct slice *kept);
+/* The messages of the exchange are kept as long as it may be sent again. */
+void exchange_keep(struct client *c, struct slice msgs);
+/* PGPOOL EXPLAIN: what the router lacks is asked, where the statement itself would have it asked.
+ * FEED_PASS: there is nothing to ask, or it was. */
+enum feed_step exchange_ask_first(struct client *c, struct slice sql, struct route_decision *d);
+/* A connection of that node was lost a moment ago. */
+bool sstate_is_avoided(const struct client *c, int node);
+/* The link was told a simple query of ours: the unnamed statement is gone there. */
+void lent_lose_unnamed(struct client *c);
+/* Something goes behind what could have been sent again: from here on that would mix up answers. */
+void exchange_stop_keeping(struct client *c);
+/* plan_route.c: client_kind.sent and .routed. */
+void plan_route_note(struct client *c, struct slice sql);
+void plan_routed(struct client *c, enum route_event event);
+
+/* client_kind.place, and what it is for those of whom nothing leaves. */
+bool exchange_quick_place(struct client *c, struct prep *prep, struct slice sql,
+    const struct sql_facts *facts, int *node);
+bool exchange_quick_place_home(struct client *c, struct prep *prep, struct slice sql,
+    const struct sql_facts *facts, int *node);
+/* exchange_quick.c: plain statements of a client that is idle and untied: most are. FEED_AGAIN: it
+ * is not one, or has to be looked at further; nothing was done. */
+/* The client was idle before this message. */
+enum feed_step exchange_quick_query(struct client *c, struct feed_run *run, struct slice sql,
+    struct slice msg, const struct sql_facts *facts);
+/* A sequence that is there as a whole; FEED_PASS: *whole is its end. */
+enum feed_step exchange_quick_batch(
+    struct client *c, struct feed_run *run, const char *p, const char *end, const char **whole);
+/* The same in a transaction that runs: true when the statement may be sent as it is. */
+bool exchange_quick_goes_on(struct client *c, struct slice sql);
+/* All is answered. True when that was such a statement, and nothing is left of it: the link went
+ * back, or the transaction goes on. */
+bool exchange_quick_ends(struct client *c);
+
+/* sstate_effects.c: what statements would do to the session */
+/* A function that lets go of advisory locks of the session. */
+bool effects_is_unlock(struct slice function);
+/* One statement of a string; all of it when that is not known. */
+struct slice effects_stmt_text(const struct sql_stmt *st, struct slice sql);
+/* What an EXECUTE of SQL runs in the end, and its facts, made beside those that are in use. It is
+ * an EXECUTE itself when there are too many, one behind the other. NULL: nothing that changes the
+ * session, or it is not known. is_counted: it runs once. */
+#define SSTATE_MAX_EXECUTES 8
+const struct sql_facts *effects_executed(const struct client *c, const struct sql_stmt *st,
+    const struct names_entry **last, bool *is_counted);
+static inline struct slice names_entry_sql(const struct names_entry *n)
+{
+    return n->prep == NULL ? slice_of_str(n->sql) : prep_sql(n->prep);
+}
+/* What has to be known before a statement is sent. */
+struct effects {
+    uint32_t pins; /* it ties the session, by reason */
+    bool any;      /* it changes something that is followed */
+    bool alone;    /* it is not sent while anything else runs: changes, or a transaction's words */
+    bool look;     /* whether it ties is for the server to say, once it is done */
+    bool stays;    /* no DISCARD ALL undoes it: its link is nobody else's any more */
+};
+void effects_of(const struct sql_facts *facts, struct slice sql, struct effects *out);
+/* The same by this client: with pg_temp in its search_path anything created may be temporary. */
+void effects_here(
+    const struct client *c, const struct sql_facts *facts, struct slice sql, struct effects *out);
+/* What is kept beside the facts of a text: its enum count_kind, and whether it is plain: one
+ * statement that reads or writes rows, changes nothing that is followed, ties nothing, names no
+ * prepared statement and has no word of a transaction in it. No literal of it matters. */
+#define EFFECTS_COUNT_KIND 0x0Fu
+#define EFFECTS_IS_PLAIN   0x10u
+#define EFFECTS_IS_JUDGED  0x20u
+/* Also kept: it is a read without a parenthesis, so that no function it names leaves anything
+ * behind in the session, and nothing follows it. */
+#define EFFECTS_IS_TRACELESS 0x40u
+/* Also kept: it is a read that calls no function by name and locks nothing. */
+#define EFFECTS_CALLS_NOTHING 0x80u
+/* It is one word of a transaction, which changes nothing but that. */
+#define EFFECTS_IS_TX_WORD 0x100u
+uint32_t effects_judge(const struct sql_facts *facts, struct slice sql);
+static inline uint32_t effects_traits(const struct sql_facts *facts, struct slice sql)
+{
+    if (facts->traits != NULL && *facts->traits != 0)
+        return *facts->traits;
+    return effects_judge(facts, sql);
+}
+
+/* follow.c: what statements do to the session */
+/* It is sent: the state becomes what it will be if it works. */
+void follow_note(struct client *c, struct slice sql, const struct sql_facts *facts);
+/* A query that was not looked at. */
+void follow_note_unread(struct client *c);
+/* CALL or DO: in a sequence it may commit what is in front of it, or undo that. */
+void follow_note_code(struct client *c);
+/* How many ops of a link that dies, from the one at the head, are those of a ROLLBACK by itself and
+ * its end, nothing of its own told yet: the transaction is over, whatever became of the server's
+ * word. 0: they are something else. */
+unsigned follow_owed_rollback(const struct sstate *s, const struct link *link);
+/* What the Describe with this serial describes: S, P; 0: nothing that is known here. */
+char word_described(const struct sstate *s, uint32_t serial);
+/* A statement of the client has ended with `tag`, which is passed on. */
+void follow_note_tag(struct client *c, struct slice tag);
+/* An exchange is over. */
+void follow_settle(struct client *c);
+void follow_free(struct client *c);
+/* A transaction of which no server knows is over. */
+void follow_end_lost(struct sstate *s);
+/* The link that would have ended it is gone: what its replies were to be does not count for the
+ * next. */
+void follow_forget_ends(struct sstate *s);
+/* The transaction is still that of the first word that was skipped behind an error, or never
+ * answered. */
+void follow_forget_skipped(struct sstate *s);
+/* What `tx` holds is the beginning of a sequence, which may have been committed in parts. */
+static inline bool sstate_tx_is_sequence(const struct sstate *s)
+{
+    return s->exchange.tx_is_string && !s->exchange.in_string;
+}
+/* ROLLBACK was sent for it: its settings are those from before. */
+void follow_roll_back(struct client *c);
+/* The client's row and the link's say what ties them. */
+void leg_show_pins(struct client *c);
+
+/* sstate_vars.c: settings */
+/* SET, RESET, set_config(), DISCARD. False when the setting cannot be followed. */
+bool sstate_vars_note(struct sstate *s, const struct sql_stmt *st, struct slice text);
+
+/* names_portals.c: portals */
+void follow_execute(struct client *c, struct slice msg);
+void names_portals_free(struct sstate *s);
+/* An exchange of an open transaction is over: those that are over go, unless it failed, and nobody
+ * knows how far it came. */
+void names_portals_settle(struct sstate *s);
+
+/* follow_names.c: prepared statements */
+/* False when one more statement of so many bytes would be too much for this client
+ * (client_prepared_memory). */
+bool names_have_room(const struct client *c, size_t more);
+/* The same the other way round, with what the client is told. */
+bool names_are_full(const struct client *c, size_t more, struct err *err);
+/* An error in answer to a message of ours: a PREPARE could not be repeated. True when it was that.
+ */
+bool follow_sql_load_failed(struct client *c, const struct errmsg *m);
+/* What the client is to be told instead of this error: such a PREPARE's, as an ErrorResponse; NULL:
+ * nothing else. */
+const char *follow_sql_why(struct client *c, const struct errmsg *m);
+struct names_entry *names_find(const struct sstate *s, struct slice name);
+/* The server said the tag of the op with this serial: what that prepared or deallocated holds,
+ * whatever comes behind it. True when that was all of them. */
+bool names_note_tag(struct client *c, uint32_t serial);
+void names_free(struct client *c);
+/* A Parse is answered here: the client has the statement, and no link is told. No other one of that
+ * name is there. `body`: what follows the name in the message. */
+void follow_names_learn(struct client *c, struct slice name, struct slice body);
+/* follow_known.c: while all links are in use. A Parse of a name and a Sync, of a text that a link
+ * knows: answered here when this is true, up to that Sync. */
+bool follow_known_parsed(struct client *c, struct slice msg, const char *end);
+/* A sequence of nothing but Close at `p`: true when it was answered, up to its Sync or Flush;
+ * errand->nskip of its messages are still to be taken. */
+bool follow_known_closed(struct client *c, const char *p, const char *end);
+/* Messages of the extended protocol that name statements; `msg` may be incomplete. */
+enum feed_step follow_parse(struct client *c, struct feed_run *run, struct slice msg);
+enum feed_step follow_bind(struct client *c, struct feed_run *run, struct slice msg, bool is_whole);
+/* The statement of the protocol that the body of a Bind names; NULL: none, or it is cut short. */
+const struct prep *follow_bound_prep(const struct client *c, struct slice body);
+/* Of this Bind more has come than the names, but not all: what it does depends on its values. */
+bool follow_bind_wants_whole(const struct client *c, struct slice msg);
+enum feed_step follow_describe(struct client *c, struct feed_run *run, struct slice msg);
+enum feed_step follow_close(struct client *c, struct feed_run *run, struct slice msg);
+/* The statement with this content, as the client calls it; p == NULL: none of its own. */
+struct slice names_of_message(const struct client *c, const char *content_name);
+/* True when what has to be brought to the link for such SQL could fail in the middle of the
+ * client's sequence: what runs has to be over first. */
+bool follow_sql_go_alone(const struct client *c, const struct sql_facts *facts);
+/* The next op makes `prep` the unnamed statement of the client, NULL: takes it away. */
+void names_pending_unnamed(struct client *c, struct prep *prep);
+/* An error came. */
+void names_pending_refused(struct client *c);
+/* A Query goes behind what is pending, which takes the unnamed statement away whatever becomes of
+ * that. */
+void names_pending_overtaken(struct client *c);
+/* True when something in the sequence may change the session, as far as can be seen, or depends on
+ * how what runs ends: then it is not sent while another one runs, for it must be known which of the
+ * two failed. */
+bool follow_names_go_last(struct client *c, const char *p, const char *end);
+/* PREPARE, EXECUTE, DEALLOCATE in SQL: before it is sent. */
+void follow_sql_before(struct client *c, struct feed_run *run, const struct sql_facts *facts);
+/* All statements made by PREPARE in SQL are on the link after this. */
+void follow_sql_load(struct client *c, struct feed_run *run);
+/* PREPARE was sent. DEALLOCATE was. */
+void follow_sql_note_prepare(struct client *c, const struct sql_stmt *st, struct slice sql);
+void follow_sql_note_deallocate(struct client *c, const struct sql_stmt *st);
+/* DISCARD ALL was sent. */
+void names_drop_all(struct client *c);
+/* The statement of the client that this text, EXECUTE alone, runs; NULL: none, or something else.
+ */
+struct names_entry *follow_sql_executes(const struct client *c, const struct sql_facts *facts);
+/* follow_types.c */
+/* What names mean to the client, as the hash under which a new Parse of `body` (behind its name) is
+ * shared. */
+uint64_t follow_types_path(const struct client *c, struct slice body);
+/* Notes a text that is sent: DDL counts when its transaction is over. */
+void follow_types_note(struct client *c, struct slice sql, const struct sql_facts *facts);
+/* The same of one that is too long to be read; and its link is not lent to others. */
+void follow_types_note_unread(struct client *c);
+/* Tells the others, when the transaction is over. */
+void follow_types_settle(struct client *c, char tx_status);
+/* True when the error is about types of a statement that was parsed before, and `may_replan`: the
+ * sequence that it ended may be sent again with a new one. */
+bool follow_types_are_stale(struct client *c, const struct errmsg *m, bool may_replan);
+/* True when the sequence is there as a whole, names a statement, and the client cannot be surprised
+ * by other columns: it asks for them here, or never did. Then it can be sent again should the plan
+ * be stale. *end is set behind its Sync. */
+bool follow_may_replan(const struct client *c, const char *p, const char **end, bool *is_closed);
+/* True when the kept sequence makes all statements with names that it uses: its client was told
+ * nothing of their types before. */
+bool follow_parses_all(const struct client *c);
+/* Forgets the plans of the statements that the messages of `batch` parse, describe, bind or
+ * EXECUTE. */
+void follow_replan(struct client *c, struct feed_run *run, struct slice batch);
+/* What became of the statements under way. */
+void names_settle(struct client *c);
+/* The exchange is over on its link, of which the client has been told nothing, and will be sent
+ * again: its names are what they were before it. */
+void names_undo(struct client *c);
+/* The link is dead: what it said of statements before that holds. `all_worked`: so does what it has
+ * not said. */
+void names_settle_told(struct client *c, struct link *link, bool all_worked);
+
+#include "follow/follow_columns_int.h"
+#include "lent/lent_kept_int.h"
+#include "leg/leg_wait_int.h"
+
+/* cached.c and its like: the query cache; see results_int.h. None of these is called while
+ * sessions.cache is NULL. */
+void cached_worker_init(struct sessions *ss);
+void cached_worker_fini(struct sessions *ss);
+/* New settings: lists. */
+void cached_worker_conf(struct sessions *ss);
+/* A simple query that has come whole. FEED_LOCAL: it was answered. FEED_AGAIN: it goes its way. */
+enum feed_step cached_query(struct client *c, struct slice sql, const struct sql_facts *facts);
+/* A sequence of the extended protocol begins at `p`. FEED_LOCAL: it was answered; *whole is its
+ * end. */
+enum feed_step cached_batch(struct client *c, const char *p, const char *end, const char **whole);
+/* The same for who takes its messages one by one: the first is taken, errand->nskip are left. */
+enum feed_step cached_sequence(struct client *c, const char *p, const char *end);
+/* That is about to be sent, on c->link. */
+void cached_query_sent(struct client *c, struct slice sql, const struct plan_found *found);
+/* ... a query that nobody has looked into, or a function call. */
+void cached_unread_sent(struct client *c);
+/* Of a sequence: a Bind, p == NULL: of what is not known. */
+void cached_bound(struct client *c, const struct prep *p, struct slice values);
+/* These bytes go to the client. */
+void results_see(struct client *c, const char *p, size_t n);
+/* The exchange is over, c->link is quiet. */
+void cached_over(struct client *c);
+/* The link dies; true when a question was under way on it. */
+bool cached_lost(struct client *c, const struct link *link);
+/* The link that was asked is the session's, and stays with it. */
+bool cached_asked_own(const struct client *c);
+/* A question is under way: a row of its answer; its end; settings that had to come first are there.
+ */
+bool cached_is_asking(const struct client *c);
+void cached_on_row(struct client *c, struct slice body);
+void cached_asked(struct client *c);
+bool cached_ask_owed(struct client *c);
+/* The client's link is about to be given back: what could not be asked before is. True when that is
+ * under way. */
+bool cached_asks_after(struct client *c);
+/* The errand ends: frees what it has. */
+void results_free(struct client *c);
+/* Nobody looks at what it runs: while it is there, nothing of its database is kept. */
+void cached_unseen_begin(struct client *c);
+void cached_unseen_end(struct client *c);
+void results_tell_leave(struct client *c);
+
+#endif
