@@ -62,10 +62,9 @@ struct pool {
     struct list kept_node;    /* be->kept since the last client left; detached while one is here */
     uint32_t nopening;        /* links that are opening for whoever waits longest */
     uint32_t nwaiting;
-    uint32_t head_changes;  /* how often the head of `waiting` left */
-    struct pool_said *said; /* at the last login with notices; NULL mostly */
-    struct paramset
-        defaults; /* what links report of settings that nobody has SET: exchange_login.c */
+    uint32_t head_changes;    /* how often the head of `waiting` left */
+    struct pool_said *said;   /* at the last login with notices; NULL mostly */
+    struct paramset defaults; /* what links report of settings that nobody has SET */
     /* The pools of the same user and database, by the last bits of their nodes, as they were when
      * be->npools_gone was near_gone: pool_near. */
     struct pool *near[POOL_NEAR];

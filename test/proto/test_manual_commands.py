@@ -221,7 +221,7 @@ CLIENT_SEES = ("session", "login", "backend", "auth", "route", "admin")
 def test_errors_have_a_next_step():
     """What clients are told by the modules that serve them has a HINT, or a row of errors.md with the next step."""
     rows, bare, seen = rows_of_errors(), [], 0
-    for file in [f for name in CLIENT_SEES for f in (TOP / "src/core" / name).glob("*.c")]:
+    for file in [f for name in CLIENT_SEES for f in (TOP / "src/core" / name).rglob("*.c")]:
         for call, rest in calls(file.read_text(encoding="utf-8"), "err_set|err_set_fatal|err_set_errno"):
             if re.search(r'"(?:%.\*s|%s|%s: %s|%s: %s \(%s\))"|text\b', call):
                 continue  # words of the server, or of a caller
@@ -239,7 +239,7 @@ NO_NODE = {"the client has gone": "it is about a client", "the server connection
 def test_errors_about_servers_name_them():
     """Whoever is told that a server cannot be reached, or was lost, is told which."""
     seen, bare = 0, []
-    for file in [f for name in ("backend", "session", "login", "native") for f in (TOP / "src/core" / name).glob("*.c")]:
+    for file in [f for name in ("backend", "session", "login", "native") for f in (TOP / "src/core" / name).rglob("*.c")]:
         for call, rest in calls(file.read_text(encoding="utf-8"), "err_set|err_set_fatal|err_set_errno|link_fail_text|client_end_text"):
             if re.search(r'"08(001|006)"', call):
                 seen += 1

@@ -305,9 +305,6 @@ void sessions_title_init(struct sessions *ss);
 void sessions_title_set(struct sessions *ss);
 
 /* client_login.c: */
-/* The server of a login was gone before it said anything: another one is chosen when there is one.
- * False when it is too late for that. */
-bool client_login_again(struct client *c, struct link *link);
 void client_login_look_again(struct sessions *ss);
 /* Logins that wait for a link of a server that is not the primary any more look again. */
 void client_login_leave_queues(struct sessions *ss);

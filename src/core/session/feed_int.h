@@ -18,8 +18,6 @@ void feed_put(struct feed_run *run, const char *p, size_t n);
  * forgets it, and would take for part of it what comes next, and for messages what is left of it.
  * It is ended here. False: it is too long for that, and the session has ended. */
 bool feed_end_ignored(struct client *c);
-/* A message that no client may send now. */
-COLD enum feed_step feed_bad(struct client *c, struct feed_run *run, char type);
 /* True for a Flush that `link` will answer with an error: it has a body. While COPY FROM STDIN runs
  * the server ignores it all the same. */
 bool feed_is_bad_flush(const struct link *link, char type, struct slice msg);
@@ -50,10 +48,6 @@ bool feed_is_own(struct client *c);
  * front of that is to be sent. */
 const char *feed_own(struct client *c, const char *p, const char *end);
 
-/* exchange_lost.c: an error, and the state, for every request that a dead link owed; the first
- * `from` ops are answered. */
-void client_answer_owed(
-    struct client *c, const struct expect *owed, unsigned from, const struct err *err, char tx);
 /* leg.c: a query of ours, its replies swallowed. */
 void lent_put_own_query(struct client *c, struct feed_run *run, struct slice sql);
 /* The same; `sink` says what becomes of the replies (OP_SWALLOW, OP_ROWS). */

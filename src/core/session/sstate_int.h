@@ -266,6 +266,11 @@ struct sstate {
 
 _Static_assert(sizeof(struct sstate) <= 96, "an idle client has a budget");
 
+/* Session mode: the link where writes go is the client's until the goodbye. */
+static inline bool lent_keeps(const struct sstate *s)
+{
+    return s->mode == CONF_POOL_SESSION;
+}
 static inline bool sstate_tx_is_lost(const struct sstate *s)
 {
     return s->tx >= SSTATE_TX_LOST;
@@ -366,8 +371,6 @@ void sstate_look_at_defaults(struct client *c, struct link *link);
 bool greeting_is_of_user(struct slice name);
 /* True when that setting, as ParameterStatus names it, is among `vars`. */
 bool greeting_is_set(const struct varset *vars, struct slice name);
-/* True for a value that other links of the client's pool do not report. */
-bool sstate_is_news(const struct client *c, struct slice name, struct slice value);
 /* A link for the login is there: true when the welcome can be said at once. */
 bool exchange_login_granted(struct client *c);
 /* The welcome was said. */
@@ -441,6 +444,8 @@ bool leg_away_on_error(struct client *c, struct link *link, const struct errmsg 
 bool leg_away_over(struct client *c, bool failed, bool was_cut);
 /* The link was lost, and the client was told. */
 void plan_away_lost(struct client *c);
+/* A read elsewhere has failed: so has the transaction at home. */
+void plan_away_fail(struct sstate *s);
 /* True when a read may leave the open transaction now, as far as its text does not matter. */
 bool plan_away_is_possible(const struct client *c);
 
@@ -479,7 +484,7 @@ enum feed_step exchange_choose(
 enum feed_step exchange_choose_batch(
     struct client *c, const char *p, const char *end, int *node, struct slice *kept);
 /* The messages of the exchange are kept as long as it may be sent again. */
-void exchange_keep(struct client *c, struct slice msgs);
+void leg_keep(struct client *c, struct slice msgs);
 /* PGPOOL EXPLAIN: what the router lacks is asked, where the statement itself would have it asked.
  * FEED_PASS: there is nothing to ask, or it was. */
 enum feed_step exchange_ask_first(struct client *c, struct slice sql, struct route_decision *d);
@@ -488,7 +493,7 @@ bool sstate_is_avoided(const struct client *c, int node);
 /* The link was told a simple query of ours: the unnamed statement is gone there. */
 void lent_lose_unnamed(struct client *c);
 /* Something goes behind what could have been sent again: from here on that would mix up answers. */
-void exchange_stop_keeping(struct client *c);
+void leg_stop_keeping(struct client *c);
 /* plan_route.c: client_kind.sent and .routed. */
 void plan_route_note(struct client *c, struct slice sql);
 void plan_routed(struct client *c, enum route_event event);
@@ -702,10 +707,6 @@ void names_undo(struct client *c);
  * not said. */
 void names_settle_told(struct client *c, struct link *link, bool all_worked);
 
-#include "follow/follow_columns_int.h"
-#include "lent/lent_kept_int.h"
-#include "leg/leg_wait_int.h"
-
 /* cached.c and its like: the query cache; see results_int.h. None of these is called while
  * sessions.cache is NULL. */
 void cached_worker_init(struct sessions *ss);
@@ -748,5 +749,11 @@ void results_free(struct client *c);
 void cached_unseen_begin(struct client *c);
 void cached_unseen_end(struct client *c);
 void results_tell_leave(struct client *c);
+
+/* sstate_facts.c */
+/* What was done on the kept link is lost with it: the session cannot go on without. */
+bool sstate_is_tied(const struct client *c);
+/* The link that what is sent again does not go to once more; 0: none. */
+uint64_t sstate_link_to_avoid(const struct client *c);
 
 #endif

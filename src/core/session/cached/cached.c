@@ -10,6 +10,7 @@
 #include "config/conf.h"
 #include "ipc/proc.h"
 
+#include "lent/lent_int.h"
 #include "results/results_int.h"
 
 /* Judgements that a worker remembers. */

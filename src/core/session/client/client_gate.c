@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "wire/writer.h"
 
-#include "local/console_int.h"
+#include "console_int.h"
 #include "sstate_int.h"
 
 static bool gate_say(void *owner, struct buf *out, bool is_ok)

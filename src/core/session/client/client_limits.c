@@ -15,7 +15,7 @@
 #include "ipc/orders.h"
 #include "wire/writer.h"
 
-#include "local/console_int.h"
+#include "console_int.h"
 
 /* What ends, or happens, when a deadline comes. */
 enum limit {

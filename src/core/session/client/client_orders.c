@@ -23,8 +23,8 @@
 
 #include "client/client_ddl_int.h"
 #include "client/client_orders_int.h"
-#include "local/console_int.h"
-#include "client/greeting_int.h"
+#include "console_int.h"
+#include "shared/greeting_int.h"
 #include "client_int.h"
 
 /* How often a client that waits looks whether its order is done. */

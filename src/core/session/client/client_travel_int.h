@@ -67,11 +67,6 @@ void follow_pack(const struct client *c, struct buf *out);
 /* Makes c->sstate; c->pool is there. False: these are no such bytes. */
 bool follow_unpack(struct client *c, struct travel_bag *bag);
 
-/* The same of what the router knows of the session, if anything (c->plan). */
-bool plan_can_travel(const struct client *c);
-void plan_pack(const struct client *c, struct buf *out);
-bool plan_unpack(struct client *c, struct travel_bag *bag);
-
 /* client_travel.c */
 bool client_can_travel(struct client *c);
 /* Hands the client over to the worker of `ordinal`: it is gone here. False: it is still here. */

@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "ipc/proc.h"
 
-#include "client/greeting_int.h"
+#include "shared/greeting_int.h"
 #include "sstate_int.h"
 
 static const struct paramset no_params;

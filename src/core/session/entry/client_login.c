@@ -18,10 +18,11 @@
 
 #include "client/client_ddl_int.h"
 #include "client/client_orders_int.h"
-#include "local/console_int.h"
-#include "client/greeting_int.h"
+#include "console_int.h"
+#include "exchange/exchange_mode_int.h"
+#include "shared/greeting_int.h"
 #include "sstate_int.h"
-#include "sessions/client_events_int.h"
+#include "client_events_int.h"
 
 /* NAMEDATALEN of PostgreSQL, less the NUL. */
 #define NAME_MAX_BYTES 63
@@ -385,8 +386,9 @@ void client_do_acquire(struct client *c)
     }
 }
 
-/* Roles are known, and there may be somebody else. */
-bool client_login_again(struct client *c, struct link *link)
+/* The server of a login was gone before it said anything: another one is chosen when roles are
+ * known and there is one. False when it is too late for that. */
+static bool login_again(struct client *c, struct link *link)
 {
     struct client_login *login = c->login;
     struct sessions *ss = c->ss;
@@ -684,7 +686,7 @@ static void client_on_link_lost(void *owner, struct link *link, const struct err
 {
     struct client *c = owner;
     bool in_message = c->body_left > 0 || link->body_left > 0;
-    bool is_again = !told && client_login_again(c, link);
+    bool is_again = !told && login_again(c, link);
     bool is_seen_to = !is_again && client_auth_on_link_lost(client_auth_of(c), err);
 
     /* A server that stops says so to each session, and may stay in that state for long. */

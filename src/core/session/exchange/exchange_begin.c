@@ -15,6 +15,8 @@
 #include "wire/writer.h"
 
 #include "sstate_int.h"
+#include "follow/follow_columns_int.h"
+#include "leg/leg_int.h"
 #include "sstate/phase_int.h"
 
 /* So long a transaction waits for a link to be opened that asks for it. */
@@ -294,16 +296,6 @@ WARM static enum feed_step choose(
     return *facts == NULL || is_lost ? FEED_PASS : c->kind->choose(c, sql, facts, node);
 }
 
-void exchange_stop_keeping(struct client *c)
-{
-    struct sstate *s = c->sstate;
-
-    s->again.may_resend = false;
-    s->again.may_replan = false;
-    buf_empty(&s->errand->retry);
-    client_send(c, &s->errand->early);
-}
-
 /* On the link that is there. FEED_PARK: not yet. */
 static enum feed_step on_present_link(struct client *c, bool is_alone)
 {
@@ -327,7 +319,7 @@ static enum feed_step on_present_link(struct client *c, bool is_alone)
         client_end_text(c, "08P01", "a COPY failed that messages of another kind had been sent to");
         return FEED_STOP;
     }
-    exchange_stop_keeping(c);
+    leg_stop_keeping(c);
     return FEED_PASS;
 }
 
@@ -340,19 +332,6 @@ HOT enum feed_step exchange_get_link(struct client *c, struct feed_run *run, int
         return leg_wait_for_primary(c);
     step = leg_attach(c, node);
     return step == FEED_PASS ? leg_make_ready(c, run) : step;
-}
-
-HOT void exchange_keep(struct client *c, struct slice msgs)
-{
-    struct sstate *s = c->sstate;
-
-    s->again.reply_begun = false;
-    s->again.may_resend = !s->loan.begun_here && !c->link->must_clean;
-    buf_empty(&s->errand->retry);
-    if (msgs.n == 0 || msgs.n > SSTATE_RETRY_MAX)
-        s->again.may_retry = s->again.may_replan = s->again.may_resend = false;
-    if (s->again.may_retry || s->again.may_replan || s->again.may_resend)
-        buf_put(&s->errand->retry, msgs.p, msgs.n);
 }
 
 /* A session that is tied to its link, between transactions: what is sent next can be sent again
@@ -469,7 +448,7 @@ WARM static enum feed_step go_on_with_query(struct client *c, struct feed_run *r
     if (step != FEED_PASS)
         return step;
     if (is_fresh) {
-        exchange_keep(c, whole_or_none(msg));
+        leg_keep(c, whole_or_none(msg));
     } else if (may_replan_tied(c)) {
         c->sstate->again.may_replan = facts != NULL && follow_sql_executes(c, facts) != NULL;
         keep_tied(c, whole_or_none(msg));
@@ -500,7 +479,7 @@ WARM enum feed_step exchange_begin_query(struct client *c, struct feed_run *run,
                 return exchange_begin_query(c, run, sql, msg, facts, is_alone);
             if (c->kind->chosen(c, step) != FEED_PASS)
                 return step;
-            exchange_keep(c, whole_or_none(msg));
+            leg_keep(c, whole_or_none(msg));
             if (*facts != NULL && begins_transaction(*facts))
                 follow_sql_load(c, run); /* should one fail, the transaction is not to */
             return FEED_PASS;
@@ -724,7 +703,7 @@ static enum feed_step go_on_with_batch(
     if (step == FEED_PASS && !is_fresh && follow_columns_ask_first(c, run))
         step = FEED_PARK;
     if (c->kind->chosen(c, step) == FEED_PASS && is_fresh) {
-        exchange_keep(c, slice_of(p, c->sstate->errand->kept_len));
+        leg_keep(c, slice_of(p, c->sstate->errand->kept_len));
     } else if (step == FEED_PASS && may_replan_tied(c)) {
         c->sstate->again.may_replan = follow_may_replan(c, p, &sync, &is_closed);
         keep_tied(c, slice_of(p, (size_t)(sync - p)));
@@ -775,7 +754,7 @@ static enum feed_step begin_batch(
         if (would_queue(c, step))
             return begin_batch(c, run, p, end);
         if (c->kind->chosen(c, step) == FEED_PASS)
-            exchange_keep(c, kept);
+            leg_keep(c, kept);
     } else {
         step = go_on_with_batch(c, run, p, end);
     }

@@ -16,6 +16,7 @@
 
 #include "sstate_int.h"
 #include "exchange/exchange_kill_int.h"
+#include "leg/leg_int.h"
 #include "sstate/phase_int.h"
 
 enum kill_state {

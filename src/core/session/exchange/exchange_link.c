@@ -16,6 +16,8 @@
 #include "client/client_ddl_int.h"
 #include "sstate_int.h"
 #include "exchange/exchange_kill_int.h"
+#include "follow/follow_columns_int.h"
+#include "lent/lent_int.h"
 #include "sstate/phase_int.h"
 
 static void on_auth(void *owner, struct link *link, const char *msg, size_t n)

@@ -16,7 +16,9 @@
 #include "config/pools_conf.h"
 #include "wire/writer.h"
 
-#include "client/greeting_int.h"
+#include "exchange/exchange_mode_int.h"
+#include "lent/lent_int.h"
+#include "shared/greeting_int.h"
 #include "sstate/phase_int.h"
 #include "sstate/sstate_vars_int.h"
 

@@ -15,9 +15,10 @@
 
 #include "client/client_lost_int.h"
 #include "exchange/lost_way_int.h"
-#include "leg/leg_again_int.h"
 #include "sstate_int.h"
 #include "exchange/exchange_kill_int.h"
+#include "leg/leg_int.h"
+#include "lent/lent_int.h"
 
 /* How long reads keep away from a node whose link died, and how long until the next try to open
  * one.
@@ -71,8 +72,9 @@ void exchange_send_later(struct client *c)
         (void)leg_wait_for_primary(c);
 }
 
-/* Answers what the link owed: an error for each request, and for each of its ends the state. */
-void client_answer_owed(
+/* Answers what the link owed: an error for each request, and for each of its ends the state. The
+ * first `from` ops are answered. */
+static void answer_owed(
     struct client *c, const struct expect *owed, unsigned from, const struct err *err, char tx)
 {
     struct buf out = {0};
@@ -312,7 +314,7 @@ static void answer_end(struct client *c, const struct expect *owed, const struct
     if (owed->len == 0)
         return; /* its Sync was not sent: it comes to no link, or begins the next sequence */
     client_say_ready(c, 'I');
-    client_answer_owed(c, owed, 1, err, 'I');
+    answer_owed(c, owed, 1, err, 'I');
 }
 
 /* It has no parameters and no columns. */
@@ -353,7 +355,7 @@ static void answer_rollback(
             wire_put_ready(&out, 'I');
     }
     client_send(c, &out);
-    client_answer_owed(c, owed, n, err, 'I');
+    answer_owed(c, owed, n, err, 'I');
 }
 
 /* What was SET and is rolled back now was told to the client: the next link puts that right. When
@@ -525,7 +527,7 @@ static void lost_attached(struct client *c, struct loss *l, enum lost_way way)
     else if (is_done)
         answer_end(c, owed, &l->reason);
     else if (owed->len > 0)
-        client_answer_owed(c, owed, 0, &l->reason, in_tx ? 'E' : 'I');
+        answer_owed(c, owed, 0, &l->reason, in_tx ? 'E' : 'I');
     else if (c->server_batch)
         fail_sequence(c, &l->reason, owed->failed);
     client_note_idle(c);
@@ -565,7 +567,7 @@ static void lost_out(struct client *c, struct loss *l, enum lost_way way)
     s->errand->nresent = 0;
     c->server_batch = false;
     if (way == LOST_OUT_FAILS)
-        client_answer_owed(c, &link->expect, 0, &l->reason, 'E');
+        answer_owed(c, &link->expect, 0, &l->reason, 'E');
     else if (!was_cut)
         client_say_ready(c, 'T');
     client_note_idle(c);

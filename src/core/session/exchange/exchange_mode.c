@@ -14,6 +14,8 @@
 #include "config/conf_param.h"
 #include "config/pools_conf.h"
 
+#include "exchange/exchange_mode_int.h"
+#include "lent/lent_int.h"
 #include "sstate/sstate_vars_int.h"
 
 static const char *const mode_names[] = {[CONF_POOL_SESSION] = "session",

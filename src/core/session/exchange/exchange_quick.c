@@ -14,6 +14,7 @@
 #include "config/conf.h"
 #include "wire/batch.h"
 
+#include "follow/follow_columns_int.h"
 #include "names/names_int.h"
 
 /* One statement, and what is known of it. */
@@ -250,7 +251,7 @@ HOT enum feed_step exchange_quick_batch(
                 step = FEED_PARK;
         }
         if (step == FEED_PASS) {
-            exchange_keep(c, msgs);
+            leg_keep(c, msgs);
             pass_batch(c, run, p, &q);
             s->errand->is_quick = true;
             *whole = q.sent.end;
@@ -286,7 +287,7 @@ HOT enum feed_step exchange_quick_query(struct client *c, struct feed_run *run, 
     step = get_link(c, run, node);
     if (step != FEED_PASS)
         return step;
-    exchange_keep(c, msg);
+    leg_keep(c, msg);
     s->errand->mark_pins = s->pins;
     return FEED_PASS;
 }

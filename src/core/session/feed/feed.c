@@ -16,11 +16,11 @@
 
 #include "client/client_orders_int.h"
 #include "sstate_int.h"
-#include "sessions/client_events_int.h"
+#include "client_events_int.h"
 
-/* What the client sent before is answered first, as the server does; and sent first, too: the
- * server may wait for the end of a message. */
-enum feed_step feed_bad(struct client *c, struct feed_run *run, char type)
+/* A message that no client may send now. What the client sent before is answered first, as the
+ * server does; and sent first, too: the server may wait for the end of a message. */
+COLD static enum feed_step bad_message(struct client *c, struct feed_run *run, char type)
 {
     feed_flush(c, run);
     if (c->phase != CL_ACTIVE)
@@ -119,7 +119,7 @@ enum feed_step client_message(struct client *c, struct feed_run *run, char type,
     case FE_COPY_DATA:
         return FEED_PASS;
     case FE_PASSWORD:
-        return feed_bad(c, run, type);
+        return bad_message(c, run, type);
     case FE_QUERY:
         return feed_query(c, msg, is_whole);
     case FE_PARSE:
@@ -142,7 +142,7 @@ enum feed_step client_message(struct client *c, struct feed_run *run, char type,
         client_note_statement(c, slice_of_str("<function call>"));
         return FEED_PASS;
     default:
-        return feed_bad(c, run, type);
+        return bad_message(c, run, type);
     }
 }
 

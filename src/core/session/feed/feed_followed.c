@@ -14,6 +14,8 @@
 #include "wire/writer.h"
 
 #include "client/client_lost_int.h"
+#include "follow/follow_columns_int.h"
+#include "lent/lent_int.h"
 #include "names/names_int.h"
 #include "sstate/sstate_vars_int.h"
 
@@ -567,7 +569,7 @@ static enum feed_step end_nothing(struct client *c, const struct feed_msg *m)
         is_to_end_alone(c))
         return FEED_PARK;
     if (m->type == FE_SYNC) {
-        exchange_stop_keeping(c);
+        leg_stop_keeping(c);
         lent_expect_end(c, OP_SYNC);
     } else if (feed_is_bad_flush(c->link, m->type, m->msg)) {
         link_expect(c->link, OP_CLOSE);
@@ -684,7 +686,7 @@ static enum feed_step on_copy(struct client *c, char type)
     if (s->again.what != AGAIN_NO)
         return FEED_PARK; /* the COPY is made again, and this goes behind it */
     if (s->errand->retry.len > 0)
-        exchange_stop_keeping(c); /* it is not alone any more */
+        leg_stop_keeping(c); /* it is not alone any more */
     if (type != FE_COPY_DATA) {
         client_note_copy_end(c, c->link);
         link_expect(c->link, OP_COPY_END);

@@ -17,6 +17,7 @@
 #include "wire/reader.h"
 #include "wire/writer.h"
 
+#include "follow/follow_columns_int.h"
 #include "names/names_int.h"
 #include "sstate/phase_int.h"
 

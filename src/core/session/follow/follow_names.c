@@ -15,6 +15,7 @@
 #include "wire/writer.h"
 
 #include "client/client_orders_int.h"
+#include "follow/follow_columns_int.h"
 #include "names/names_int.h"
 #include "sstate/sstate_vars_int.h"
 

@@ -14,8 +14,9 @@
 #include "wire/writer.h"
 
 #include "client/client_travel_int.h"
-#include "leg/leg_again_int.h"
+#include "follow/follow_columns_int.h"
 #include "sstate_int.h"
+#include "lent/lent_int.h"
 #include "sstate/phase_int.h"
 
 HOT void errand_begin(struct client *c)

@@ -6,11 +6,35 @@
 
 #include "base/hot.h"
 
-#include "leg/leg_again_int.h"
+#include "sstate_int.h"
+#include "leg/leg_int.h"
 
 void leg_owe_parameters(struct sstate *s)
 {
     s->owes_parameters = s->owes_parameters || !paramset_is_empty(&s->errand->told);
+}
+
+HOT void leg_keep(struct client *c, struct slice msgs)
+{
+    struct sstate *s = c->sstate;
+
+    s->again.reply_begun = false;
+    s->again.may_resend = !s->loan.begun_here && !c->link->must_clean;
+    buf_empty(&s->errand->retry);
+    if (msgs.n == 0 || msgs.n > SSTATE_RETRY_MAX)
+        s->again.may_retry = s->again.may_replan = s->again.may_resend = false;
+    if (s->again.may_retry || s->again.may_replan || s->again.may_resend)
+        buf_put(&s->errand->retry, msgs.p, msgs.n);
+}
+
+void leg_stop_keeping(struct client *c)
+{
+    struct sstate *s = c->sstate;
+
+    s->again.may_resend = false;
+    s->again.may_replan = false;
+    buf_empty(&s->errand->retry);
+    client_send(c, &s->errand->early);
 }
 
 void leg_send_again(struct client *c)

@@ -6,6 +6,8 @@
 #include "config/conf.h"
 
 #include "sstate_int.h"
+#include "leg/leg_int.h"
+#include "lent/lent_int.h"
 #include "sstate/phase_int.h"
 
 #define LOOK_MS 50

@@ -11,6 +11,7 @@
 #include "config/pools_conf.h"
 
 #include "sstate_int.h"
+#include "lent/lent_int.h"
 
 /* What is done under these names is not known: no other link could be brought to the same state. */
 #define PINS_THAT_HOLD                                                                             \

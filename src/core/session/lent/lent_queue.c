@@ -7,6 +7,7 @@
 #include "base/mem.h"
 
 #include "sstate_int.h"
+#include "lent/lent_int.h"
 #include "sstate/phase_int.h"
 
 #define LOOK_MS 50

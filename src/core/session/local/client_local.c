@@ -18,9 +18,10 @@
 #include "wire/reader.h"
 #include "wire/writer.h"
 
+#include "exchange/exchange_mode_int.h"
 #include "results/results_int.h"
 #include "client/client_orders_int.h"
-#include "local/console_int.h"
+#include "console_int.h"
 #include "exchange/exchange_kill_int.h"
 
 #define LOCAL_MAX_OBJECTS 64

@@ -16,7 +16,7 @@
 #include "wire/reader.h"
 #include "wire/writer.h"
 
-#include "local/console_int.h"
+#include "console_int.h"
 #include "sstate_int.h"
 
 /* The pool is a name only: it never has a link. */

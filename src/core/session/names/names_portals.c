@@ -9,9 +9,7 @@
 #include "base/mem.h"
 #include "wire/reader.h"
 
-#include "client/client_orders_int.h"
 #include "names/names_int.h"
-#include "sstate/sstate_vars_int.h"
 
 struct names_portal *names_portal_find(struct sstate *s, struct slice name)
 {

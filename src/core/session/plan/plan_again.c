@@ -14,7 +14,6 @@
 #include "wire/errmsg.h"
 #include "wire/writer.h"
 
-#include "follow/client_word_int.h"
 #include "sstate_int.h"
 
 /* The server's last words to all, when it was crashed or is stopped at once: they end the

@@ -11,7 +11,6 @@
 #include "base/hot.h"
 #include "base/mem.h"
 
-#include "leg/leg_again_int.h"
 #include "sstate_int.h"
 
 /* One snapshot for all of its reads, by the session's own settings; what its role's are the router

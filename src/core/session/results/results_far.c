@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "config/conf.h"
 
+#include "lent/lent_int.h"
 #include "results/results_int.h"
 #include "sstate/phase_int.h"
 

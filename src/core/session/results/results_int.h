@@ -244,8 +244,6 @@ bool results_may_wait(const struct client *c);
 /* It is fed again when whoever asks for the key with this hash has its result, or will not. The
  * caller parks it. `took_us`: what that took the last time; 0: not known. */
 void results_line_up(struct client *c, struct cached *sc, uint64_t hash, uint32_t took_us);
-/* Who waits for the key with this hash, in this worker, looks again, in a moment. */
-void results_wake(struct sessions *ss, uint64_t hash);
 void results_wait_init(struct cached_worker *w);
 void results_wait_fini(struct cached_worker *w);
 

@@ -38,7 +38,8 @@ static void call(struct cached_worker *w, struct list *n)
     task_post(w->ss->loop, &w->calls);
 }
 
-void results_wake(struct sessions *ss, uint64_t hash)
+/* Who waits for the key with this hash, in this worker, looks again, in a moment. */
+static void wake(struct sessions *ss, uint64_t hash)
 {
     struct list *line = line_of(ss->cache, hash);
     struct list *n;
@@ -56,7 +57,7 @@ void sessions_on_cache_done(struct sessions *ss, const void *body, size_t len)
     if (ss->cache == NULL || len != sizeof hash)
         return;
     memcpy(&hash, body, sizeof hash);
-    results_wake(ss, hash);
+    wake(ss, hash);
 }
 
 static void tell_waiters(void *ctx, uint64_t hash, uint64_t workers)
@@ -69,7 +70,7 @@ static void tell_waiters(void *ctx, uint64_t hash, uint64_t workers)
         if ((workers >> (i % 64) & 1) == 0)
             continue;
         if ((int)i == env->ordinal)
-            results_wake(w->ss, hash);
+            wake(w->ss, hash);
         else
             (void)mailbox_post(env->boxes, env->first_worker_slot + (int)i, MAIL_CACHE_DONE, &hash,
                 sizeof hash, -1);

@@ -13,11 +13,11 @@
 #include "config/conf_param.h"
 #include "wire/writer.h"
 
-#include "sessions/client_events_int.h"
+#include "client_events_int.h"
 #include "feed/client_named_int.h"
 #include "client/client_orders_int.h"
 #include "client/client_tls_int.h"
-#include "local/console_int.h"
+#include "console_int.h"
 #include "sstate_int.h"
 
 /* Before a client is let in these bytes may hold its password. */

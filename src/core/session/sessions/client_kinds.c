@@ -6,9 +6,10 @@
 #include "base/hot.h"
 #include "config/conf.h"
 
-#include "sessions/client_events_int.h"
+#include "client_events_int.h"
 #include "client/client_travel_int.h"
-#include "local/console_int.h"
+#include "console_int.h"
+#include "exchange/exchange_mode_int.h"
 #include "results/results_int.h"
 
 static void nothing(struct client *c)
@@ -170,7 +171,7 @@ static void followed_drop_link(struct client *c, bool boundary)
 static void followed_stop_keeping(struct client *c)
 {
     if (c->sstate->errand != NULL)
-        exchange_stop_keeping(c);
+        leg_stop_keeping(c);
 }
 
 static int followed_pool_mode(const struct client *c)

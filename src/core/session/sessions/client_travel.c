@@ -17,7 +17,7 @@
 
 #include "client/client_travel_int.h"
 #include "sstate_int.h"
-#include "sessions/client_events_int.h"
+#include "client_events_int.h"
 
 /* Who has just come may be gone as soon: to move it would not pay. */
 #define TRAVEL_AGE_US 250000
@@ -80,11 +80,21 @@ static bool is_plain(struct client *c)
            !stream_is_clogged(&c->stream) && !stream_has_failed(&c->stream);
 }
 
+/* What the router knows of the session can be told. */
+static bool plan_is_at_rest(const struct client *c)
+{
+    const struct plan *b = c->plan;
+
+    return b->questions == NULL && b->doubts == NULL && b->mark == NULL && b->rs.trace == NULL &&
+           b->asking == ASKING_NONE && !b->is_waiting &&
+           (c->sstate->tx == SSTATE_TX_VIRTUAL || (!b->rs.in_tx && b->tx_status == 'I'));
+}
+
 static bool may_go(struct client *c)
 {
     const struct sessions *ss = c->ss;
 
-    return is_plain(c) && plan_can_travel(c) && !ss->logs_statements && *ss->has_orders == 0 &&
+    return is_plain(c) && plan_is_at_rest(c) && !ss->logs_statements && *ss->has_orders == 0 &&
            ss->stop == SESSION_RUNNING && !c->pool->is_moved;
 }
 
@@ -104,18 +114,9 @@ static bool waiter_can_travel(struct client *c)
            follow_waiter_can_travel(c) && may_go(c);
 }
 
-bool plan_can_travel(const struct client *c)
-{
-    const struct plan *b = c->plan;
-
-    return b->questions == NULL && b->doubts == NULL && b->mark == NULL && b->rs.trace == NULL &&
-           b->asking == ASKING_NONE && !b->is_waiting &&
-           (c->sstate->tx == SSTATE_TX_VIRTUAL || (!b->rs.in_tx && b->tx_status == 'I'));
-}
-
 /* ---- there ---- */
 
-void plan_pack(const struct client *c, struct buf *out)
+static void pack_plan(const struct client *c, struct buf *out)
 {
     const struct plan *b = c->plan;
 
@@ -239,7 +240,7 @@ bool client_travel(struct client *c, int ordinal)
     pack_words(c, &out);
     pack_login(c, &out);
     follow_pack(c, &out);
-    plan_pack(c, &out);
+    pack_plan(c, &out);
     pack_waiting(c, &out);
     is_gone = hand_over(c, ordinal, buf_slice(&out));
     buf_free(&out);
@@ -261,7 +262,7 @@ bool client_do_travel_waiting(struct client *c, int ordinal)
 
 /* ---- and here ---- */
 
-bool plan_unpack(struct client *c, struct travel_bag *bag)
+static bool unpack_plan(struct client *c, struct travel_bag *bag)
 {
     struct slice bytes = travel_take(bag);
     struct plan *b;
@@ -321,7 +322,7 @@ static bool unpack(struct client *c, const struct client_mail *m, struct travel_
     client_row_adopt(c, &m->row, application, statement);
     if (login.n > 0 && c->ss->be.book != NULL)
         auth_book_learn_packed(c->ss->be.book, pool_book_name(c->pool), login);
-    return follow_unpack(c, bag) && plan_unpack(c, bag);
+    return follow_unpack(c, bag) && unpack_plan(c, bag);
 }
 
 /* What it has sent is looked at as if it came only now; but in the line it stands where it stood.

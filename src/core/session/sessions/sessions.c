@@ -21,9 +21,10 @@
 
 #include "plan_int.h"
 #include "client/client_tls_int.h"
-#include "client/greeting_int.h"
+#include "leg/leg_int.h"
+#include "shared/greeting_int.h"
 #include "sstate_int.h"
-#include "sessions/client_events_int.h"
+#include "client_events_int.h"
 
 /* Facts of recent statements, per worker. */
 #define SESSION_FACTS_MAX   4096

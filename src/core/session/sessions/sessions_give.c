@@ -7,7 +7,7 @@
 
 #include "client/client_travel_int.h"
 #include "sstate_int.h"
-#include "sessions/client_events_int.h"
+#include "client_events_int.h"
 
 #define LOOK_EVERY_US 250000
 

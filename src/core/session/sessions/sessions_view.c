@@ -10,6 +10,7 @@
 #include "config/conf.h"
 
 #include "sstate_int.h"
+#include "leg/leg_int.h"
 
 #define LOOK_MS  50
 #define CUT_ONCE 64

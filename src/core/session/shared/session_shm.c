@@ -18,7 +18,7 @@
 #include "ipc/stmtstats.h"
 
 #include "plan_int.h"
-#include "client/greeting_int.h"
+#include "shared/greeting_int.h"
 
 /* Users about whom something is said once an hour: so many are told apart. */
 #define TOLD_SLOTS   1024

@@ -6,7 +6,6 @@
 #include "base/hot.h"
 #include "config/conf.h"
 
-#include "leg/leg_again_int.h"
 #include "names/names_int.h"
 
 bool sstate_is_tied(const struct client *c)

@@ -57,7 +57,8 @@ static void look_at_defaults(struct client *c, struct link *link)
         c->ss->defaults_serial++;
 }
 
-bool sstate_is_news(const struct client *c, struct slice name, struct slice value)
+/* True for a value that other links of the client\'s pool do not report. */
+static bool is_news(const struct client *c, struct slice name, struct slice value)
 {
     struct slice before = paramset_get(&c->pool->defaults, name);
 
@@ -100,7 +101,7 @@ HOT void sstate_look_at_defaults(struct client *c, struct link *link)
         if (greeting_is_of_user(name) || greeting_is_set(s->vars.client, name))
             continue;
         sstate_remember_told(s, name, slice_of("", 0));
-        is_late = is_late || (!greeting_is_set(link->vars, name) && sstate_is_news(c, name, value));
+        is_late = is_late || (!greeting_is_set(link->vars, name) && is_news(c, name, value));
     }
     if (!is_late)
         s->defaults_seen = c->ss->defaults_serial;
@@ -113,7 +114,7 @@ static bool is_of_reload(const struct client *c, struct slice name, struct slice
 {
     const struct sstate_vars *before = &c->sstate->errand->mark;
 
-    return sstate_is_news(c, name, value) &&
+    return is_news(c, name, value) &&
            (before->client == NULL || !greeting_is_set(before->client, name)) &&
            (before->link == NULL || !greeting_is_set(before->link, name));
 }

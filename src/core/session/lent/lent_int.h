@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: PostgreSQL
- * lent_kept_int.h: the link that a client of session mode keeps. */
-#ifndef PGP_SESSION_LENT_KEPT_INT_H
-#define PGP_SESSION_LENT_KEPT_INT_H
+ * lent_int.h: the link that a client of session mode keeps, and its place in a line. */
+#ifndef PGP_SESSION_LENT_INT_H
+#define PGP_SESSION_LENT_INT_H
 
 #include "sstate_int.h"
 
 /* lent_kept.c: in session mode the link where writes go is the client's until the goodbye */
-static inline bool lent_keeps(const struct sstate *s)
-{
-    return s->mode == CONF_POOL_SESSION;
-}
-/* What was done on the kept link is lost with it: the session cannot go on without. */
-bool sstate_is_tied(const struct client *c);
-/* The same of `link`, which died. */
+/* What was done on `link`, which died, is lost with it: as sstate_is_tied. */
 bool lent_is_tied_to(const struct client *c, const struct link *link);
 /* What ties the session keeps its reads at home, too: nobody knows what it has set. */
 bool lent_stays(const struct sstate *s);
@@ -36,14 +30,14 @@ void lent_kept_return(struct client *c);
 /* The client goes. A link on which nothing was asked since its login needs no cleaning. */
 void lent_kept_release(struct client *c);
 
-/* exchange_mode.c: the session's own pool mode */
-#define SSTATE_MODE_NONE (-1)
-/* Takes pool_mode out of the start-up parameters. -1: its value is no mode, or not allowed. */
-int exchange_mode_take(struct client *c, struct err *err);
-/* client_kind.change_mode. */
-int exchange_mode_leave(struct client *c, int wanted, struct err *err);
-int exchange_mode_change(struct client *c, int wanted, struct err *err);
-/* An admin_mode_fn whose ctx is the client. */
-const char *exchange_mode_run(void *ctx, const char *wanted, struct err *err);
+/* lent_queue.c: places in lines. It waits for a primary no longer. */
+void lent_stop_waiting(struct client *c);
+/* The client stands in a pool's queue: should the cluster change, it may be the wrong one. It does
+ * no longer. */
+void lent_start_queueing(struct client *c);
+void lent_stop_queueing(struct client *c);
+/* A standby is to let us in, within a while; it has, or will not. */
+void lent_start_opening(struct client *c);
+void lent_stop_opening(struct client *c);
 
 #endif
