@@ -163,6 +163,20 @@ static int start(const struct pgpool_opts *opts, struct conf_gen *gen, const cha
     return sup_main(&sup, gen);
 }
 
+/* The rules may be of another file there (-a), so that a mistake in these is no failure. */
+static int reload(const struct pgpool_opts *opts, const struct conf_gen *gen, const char *pid_path)
+{
+    int status = pgpool_cmd_reload(pid_path);
+
+    if (status == PGPOOL_EXIT_OK && !can_use_rules(opts, gen))
+        log_at_detail(LVL_WARNING, NULL, "Correct the file and reload again.",
+            "the rules of client authentication could not be loaded: those from before stay in "
+            "use, "
+            "and "
+            "where there were none nobody is let in");
+    return status;
+}
+
 static int run(const struct pgpool_opts *opts)
 {
     struct conf_gen *gen = load(opts);
@@ -182,7 +196,7 @@ static int run(const struct pgpool_opts *opts)
     if (opts->command == PGPOOL_STOP)
         status = pgpool_cmd_stop(pid_path, opts->stop_signal);
     else
-        status = pgpool_cmd_reload(pid_path);
+        status = reload(opts, gen, pid_path);
     conf_gen_free(&gen);
     return status;
 }

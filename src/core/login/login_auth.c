@@ -75,7 +75,7 @@ int login_hba_path(
 
 static struct ident *load_ident(struct login_auth *sa, bool *failed)
 {
-    bool speaks = is_speaker(sa);
+    bool speaks = is_speaker(sa) || sa->rules == NULL;
     char path[PROC_PATH_BYTES];
     struct err err = {0};
     struct ident *id;
@@ -89,9 +89,23 @@ static struct ident *load_ident(struct login_auth *sa, bool *failed)
     return id;
 }
 
+/* Of workers that go on as before one speaks; one without rules concerns its clients alone. */
+static void say_not_loaded(struct login_auth *sa, const char *path)
+{
+    static const char hint[] = "Correct what the lines before name (pgpool --check-config shows it "
+                               "again), and reload.";
+
+    if (sa->rules == NULL)
+        log_at_detail(LVL_WARNING, NULL, hint,
+            "%s could not be loaded: no client is let in by this process", path);
+    else if (is_speaker(sa))
+        log_at_detail(LVL_WARNING, NULL, hint,
+            "%s could not be loaded: the rules that were loaded before stay in use", path);
+}
+
 static void load_rules(struct login_auth *sa)
 {
-    bool speaks = is_speaker(sa);
+    bool speaks = is_speaker(sa) || sa->rules == NULL;
     struct auth_rules *fresh;
     char path[PROC_PATH_BYTES];
     bool ident_failed;
@@ -108,10 +122,7 @@ static void load_rules(struct login_auth *sa)
         sa->rules = fresh;
         return;
     }
-    if (speaks)
-        log_at(LVL_LOG, "%s could not be loaded: %s", ident_failed ? "pg_ident.conf" : path,
-            sa->rules != NULL ? "the rules that were loaded before stay in use"
-                              : "no client is let in");
+    say_not_loaded(sa, ident_failed ? "pg_ident.conf" : path);
     auth_rules_unref(&fresh);
 }
 

@@ -6,6 +6,8 @@ import hashlib
 import hmac
 import os
 import pwd
+import re
+import signal
 import struct
 import subprocess
 import threading
@@ -16,7 +18,7 @@ import pytest
 
 import auth_house as house
 import ldap_house
-from pgt import certs
+from pgt import certs, procs
 from pgt.tls import TlsWire
 from pgt.waits import wait_for
 from pgt.wire import Wire, message, query
@@ -364,10 +366,27 @@ def test_broken_file_at_reload_changes_nothing(server, pools):
     pool.reload()
     wait_for("the file is found broken", lambda: "stay in use" in pool.log())
     assert "pool_hba.conf:2:" in pool.log() and "pool_hba.conf:3:" in pool.log(), "every mistake, with its line"
+    assert re.search(r"WARNING:  .*stay in use\n.*HINT:  Correct", pool.log())
     assert come(pool.address, "ann") == "in" and come(pool.address, "bob") == "28000"
+    assert "no client is let in" not in pool.log()
+    for pid in procs.children(pool.daemon.pid):
+        if not re.search("monitor|PCP|logger", procs.command_line(pid)):  # a worker
+            os.kill(pid, signal.SIGKILL)
+    wait_for("one that starts now has no rules, and says so", lambda: "no client is let in by this process" in pool.log())
     house.put(pool.home / "pool_hba.conf", "host all bob all trust\n")
     pool.reload()
     wait_for("the new file counts", lambda: come(pool.address, "bob") == "in")
+    assert come(pool.address, "ann") == "28000"
+
+
+def test_rules_that_a_reload_wants_first_and_cannot_have(server, pools):
+    """Nobody comes in then: whoever ordered it is told, and each worker says so, loudly."""
+    pool = pools([server.address], num_init_children=2)
+    house.put(pool.home / "pool_hba.conf", "nonsense\n")
+    pool.write_conf(**{**pool.conf, "enable_pool_hba": True})
+    done = subprocess.run([os.environ["PGPOOL_BIN"], "-f", str(pool.conf_path), "reload"], capture_output=True, text=True, check=False)
+    assert "pool_hba.conf:1:" in done.stderr and "nobody is let in" in done.stderr, done.stderr
+    wait_for("each says so", lambda: len(re.findall(r"WARNING:  .*no client is let in by this process", pool.log())) == 2)
     assert come(pool.address, "ann") == "28000"
 
 
