@@ -89,6 +89,11 @@ def test_makes_a_cluster_that_works(setup):
         out.write("log_disconnections = on\n")
     setup.script("pgpool_reload")
     waits.wait_for("it is reloaded", lambda: setup.psql("pgpool show log_disconnections") == "on")
+    # Of what runs already nothing is in the way.
+    os.kill(int((setup.home / "run" / "pgpool.pid").read_text()), signal.SIGKILL)
+    waits.wait_for("pgpool is gone", lambda: not any("pgpool.conf" in one for one in processes_naming(str(setup.home))), 30)
+    setup.script("startall")
+    waits.wait_for("all nodes are up again", lambda: [status for status, _ in setup.nodes()] == ["up"] * 3, 30)
     # A lost standby is rebuilt by the scripts that were made.
     pid = int((setup.home / "data2" / "postmaster.pid").read_text().split()[0])
     os.kill(pid, signal.SIGQUIT)
