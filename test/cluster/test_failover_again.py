@@ -6,10 +6,13 @@ import signal
 
 import pytest
 
-from pgt import waits, wire
+from pgt import late, waits, wire
 from pgt.wire import Wire
 from test_failover import pool_for, wait_everywhere, write
 from test_monitor import column, logged_in, monitor_pid, show, trio, wait_settled  # noqa: F401
+
+
+at_once = pytest.mark.skipif(late.reads_pieces(), reason="a sequence that comes in pieces goes where writes go (doc/internals/known-gaps.md)")
 
 
 def tags(messages) -> list[str]:
@@ -56,6 +59,7 @@ def refused_writes(trio, pool, base: int):
         w.bye()
 
 
+@at_once
 def test_a_refused_write_is_made_again(trio, start_pool):
     """Somebody makes the primary read-only and promotes a standby, between two probes: the first write that is refused
     makes pgpool look, and is made on the new primary, once. What is not a lone statement gets the error."""
@@ -125,9 +129,10 @@ def test_a_start_asks_everybody_first(trio, start_pool):
     new.rows("select pg_promote()")
     os.kill(new.daemon.pid, signal.SIGSTOP)
     try:
-        pools = [pool_for(start_pool, trio, load_balance_mode=balance, pool_mode=mode)
+        # How long it is stopped depends on how busy the machine is: nobody gives up on it.
+        pools = [pool_for(start_pool, trio, load_balance_mode=balance, pool_mode=mode, health_check_timeout=60)
                  for balance, mode in ((True, "session"), (False, "session"), (True, "transaction"))]
-        clients = [Wire(pool.address) for pool in pools]
+        clients = [Wire(pool.address, seconds=30) for pool in pools]
         for w in clients:
             w.send_startup("postgres", "postgres")
         waits.wait_for("the former one has been asked", lambda: trio.primary.sessions("application_name = 'pgpool monitor'") != [])
@@ -139,6 +144,7 @@ def test_a_start_asks_everybody_first(trio, start_pool):
         w.bye()
 
 
+@at_once
 def test_reads_go_on_without_a_primary(trio, start_pool):
     """Nobody takes the lost primary's place: sessions that were on it read from a standby, and their writes wait."""
     pool = pool_for(start_pool, trio, load_balance_mode=True, failover_wait=20, num_init_children=1)

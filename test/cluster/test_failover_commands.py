@@ -52,29 +52,32 @@ def test_nobody_waits_for_them(trio, start_pool):
     """failback_command hangs while the primary is lost, follow_primary_command hangs for one server and fails for the
     other. Each of them is told all, however odd the name of a folder is."""
     facts = procs.folder("facts")
-    back = script("failback", TELL.format(facts=facts, name="back") + "exec tail -f /dev/null\n")
+    os.mkfifo(facts / "go")
+    back = script("failback", TELL.format(facts=facts, name="back") + f"read x < {facts}/go\nexit 4\n")
     follow = script("follow", TELL.format(facts=facts, name="follow") + "[ $1 = 2 ] && exit 3\nexec tail -f /dev/null\n")
     quoted = {"bare": ARGS.replace("'", ""), "double": ARGS.replace("'", '"')}
     pool = pool_for(start_pool, trio, failover_command=f"[ %d = %P ] || exit 0; {promoting(trio)} {ARGS}".replace("'", ""),
-                    failback_command=f"{back} {quoted['bare']}", failover_command_timeout=3,
-                    follow_primary_command=f"{follow} {quoted['double']}", follow_primary_command_timeout=1,
+                    failback_command=f"{back} {quoted['bare']}",
+                    follow_primary_command=f"{follow} {quoted['double']}", follow_primary_command_timeout=3,
                     **{f"backend_data_directory{i}": f"{ODD}{i}" for i in range(3)})
     wait_settled(pool, 2)
     trio.nodes[0].stop()
     waits.wait_for("the loss is seen", lambda: column(pool, "status")[0] == "down")
     trio.nodes[0].start()
     check_told(trio, facts, "back0", "failback", 0, 2, 2)
-    assert column(pool, "status") == ["up"] * 3, "it is in use while the command runs"
+    waits.wait_for("it is in use while the command runs", lambda: column(pool, "status") == ["up"] * 3)
     trio.primary.stop(signal.SIGQUIT)
     waits.wait_for("another is the primary", lambda: "primary" in column(pool, "role")[:2])
     new = column(pool, "role").index("primary")
-    assert "failback_command failed" not in pool.log(), "the failover has waited for it"
+    assert "failback_command failed" not in pool.log()
+    (facts / "go").write_text("go\n", encoding="ascii")  # the failover has not waited for it
     check_told(trio, facts, f"follow{1 - new}", "follow_primary", 1 - new, new, 2)
     check_told(trio, facts, "follow2", "follow_primary", 2, new, 2)
     waits.wait_for("that one has failed", lambda: "the command follow_primary_command about node 2 failed" in pool.log())
-    failed = [(e["node_id"], e["cause"]) for e in show(pool, "POOL_EVENTS") if e["event"] == "failed"]
-    assert failed == [("0", "it took too long and was ended"), (str(1 - new), "it took too long and was ended"),
-                      ("2", "exit status 3")]
+    def failed() -> list[tuple[str, str]]:
+        return sorted((e["node_id"], e["cause"]) for e in show(pool, "POOL_EVENTS") if e["event"] == "failed")
+    waits.wait_for("all that failed is told", lambda: failed() == sorted(
+        [("0", "exit status 4"), (str(1 - new), "it took too long and was ended"), ("2", "exit status 3")]))
     assert primaries(trio) == [new] and column(pool, "status")[:2] == ["up", "up"]
     assert pool.log().index("=== Starting fail back") < pool.log().index(f"execute command: {back}")
     began = pool.log().index(f"=== Starting degeneration. shutdown host 127.0.0.1({trio.primary.port}) ===")

@@ -50,7 +50,7 @@ class Load:
         self.errors: list[str] = []
         self.is_rough = is_rough
         self.stay = stay
-        self.threads = [threading.Thread(target=self.run, args=(pool, i, user, database, sql))
+        self.threads = [threading.Thread(target=self.run, args=(pool, i, user, database, sql), daemon=True)
                         for i, (user, database) in enumerate(clients)]
         for t in self.threads:
             t.start()

@@ -91,7 +91,7 @@ def test_half_closed_client_gets_all(pg, start_pool):
         w.send(query(f"select repeat('x', 1000) from generate_series(1, {rows})"))
         w.half_close()
         waits.wait_for("the server has said all or cannot", lambda: not pg.sessions(
-            "state = 'active' and wait_event is distinct from 'ClientWrite'"), 5)
+            "state = 'active' and wait_event is distinct from 'ClientWrite'"), 20)
         found = w.read_eof()
         assert ([m.type for m in found].count("D"), found[-1].type) == (rows, "Z")
         w.bye()

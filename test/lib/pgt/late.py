@@ -64,12 +64,38 @@ int epoll_wait(int fd, struct epoll_event *events, int n, int timeout)
     return epoll_pwait(fd, events, n, timeout, NULL);
 }
 
+/* What is left of a datagram, netlink's say, would be lost. */
+static int is_stream(int fd)
+{
+    int type = 0;
+    socklen_t n = sizeof type;
+
+    return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &n) == 0 && type == SOCK_STREAM;
+}
+
+/* Who is told of new bytes once (libmicrohttpd) takes a read that was cut for all there is. */
+static unsigned char is_told_once[4096];
+
+int epoll_ctl(int epoll, int op, int fd, struct epoll_event *event)
+{
+    int (*next)(int, int, int, struct epoll_event *) = dlsym(RTLD_NEXT, "epoll_ctl");
+
+    if (event != NULL && fd >= 0 && fd < (int)sizeof is_told_once)
+        is_told_once[fd] = (event->events & EPOLLET) != 0;
+    return next(epoll, op, fd, event);
+}
+
+static int may_cut(int fd)
+{
+    return fd >= 0 && (fd >= (int)sizeof is_told_once || !is_told_once[fd]) && is_stream(fd);
+}
+
 ssize_t recv(int fd, void *to, size_t n, int flags)
 {
     ssize_t (*next)(int, void *, size_t, int) = dlsym(RTLD_NEXT, "recv");
     size_t some = 1 + throw_dice(FEW);
 
-    if (flags == 0 && few > 0 && some < n && throw_dice((uint32_t)few) == 0)
+    if (flags == 0 && few > 0 && some < n && throw_dice((uint32_t)few) == 0 && may_cut(fd))
         n = some;
     return next(fd, to, n, flags);
 }
@@ -109,9 +135,16 @@ def names_by_turns() -> Path:
     return script
 
 
+def reads_pieces() -> bool:
+    """--few: a sequence that was sent at once may come to pgpool in pieces, and is routed before all of it is there."""
+    return "PGT_READS_PIECES" in os.environ
+
+
 def put_in_front(late: int, few: int) -> None:
     """From now on PGPOOL_BIN is a pgpool that is late one time in `late`, and reads a few bytes one time in `few`."""
     program = Path(os.environ["PGPOOL_BIN"])
+    if few > 0:
+        os.environ["PGT_READS_PIECES"] = "1"
     home = procs.folder("late")
     for other in program.parent.iterdir():  # tests look for programs beside it
         if other.is_file() and other.name != program.name:
