@@ -237,9 +237,13 @@ def test_detach_and_attach_run_their_commands(make, tmp_path):
     tmp_path.chmod(0o777)
     told = tmp_path / "told"
     it = make(failover_command=f"echo down %d %m %M %P >>{told}", failback_command=f"echo back %d >>{told}")
-    assert it.pcp.run("detach_node", "1").returncode == 0 and it.statuses() == ["up", "down"]
-    assert it.pcp.run("attach_node", "1").returncode == 0 and it.statuses() == ["up", "up"]
-    waits.wait_for("the commands have run", lambda: told.exists() and len(told.read_text().splitlines()) == 2)
-    assert told.read_text().splitlines() == ["down 1 0 0 0", "back 1"]
-    rows = it.pcp.run("node_info", "-a").stdout.splitlines()
-    assert [row.split()[4:8] for row in rows if row] == [["up", "up", "main", "main"], ["up", "up", "replica", "replica"]]
+
+    def has_told(*lines: str) -> bool:
+        return told.exists() and told.read_text().splitlines() == list(lines)
+    assert it.pcp.run("detach_node", "1").returncode == 0
+    waits.wait_for("it is detached", lambda: it.statuses() == ["up", "down"] and has_told("down 1 0 0 0"))
+    assert it.pcp.run("attach_node", "1").returncode == 0
+    waits.wait_for("it is attached", lambda: it.statuses() == ["up", "up"] and has_told("down 1 0 0 0", "back 1"))
+    waits.wait_for("pcp_node_info says so", lambda: [
+        row.split()[4:8] for row in it.pcp.run("node_info", "-a").stdout.splitlines() if row] == [
+            ["up", "up", "main", "main"], ["up", "up", "replica", "replica"]])
