@@ -41,7 +41,7 @@ def test_leader_is_killed(cluster, address):
     assert c.history() == [old, new]
 
 
-@pytest.mark.parametrize("election_ms", [100, 500])
+@pytest.mark.parametrize("election_ms", [500, pytest.param(100, marks=pytest.mark.slow)])
 def test_the_watchdog_alone_is_killed(cluster, election_ms):
     """Another one is started, takes the address away, and says so: nobody waits for its lease."""
     c = cluster(wd_election_timeout=f"{election_ms}ms")

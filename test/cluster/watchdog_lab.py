@@ -161,6 +161,7 @@ class Cluster:
         def taken() -> int:
             return sum(m.log().count("successfully acquired") for m in self.members)
         waits.holds_for("all have been there for longer than a lease", lambda: self.holder() == old, 5)
+        waits.wait_for("its process has its title", lambda: self.members[old].watchdog() != 0, PATIENCE)
         began, times = waits.now(), taken()
         os.kill(self.members[old].watchdog(), signal.SIGKILL)
         waits.wait_for("somebody takes it again", lambda: taken() > times, PATIENCE)
