@@ -35,6 +35,10 @@ void sql_cache_free(struct sql_cache **cp);
 const struct sql_facts *sql_cache_get(
     struct sql_cache *c, struct arena *scratch, struct slice text, bool *same_layout);
 
+/* Copies what `facts` points at into `a`, to be kept for longer; no verdict and no traits. Returns
+ * 0, or -1 when the arena is exhausted. */
+int sql_facts_copy(struct arena *a, const struct sql_facts *facts, struct sql_facts *out);
+
 /* The fingerprint of `text` with this cache's seed, nearly for nothing when it is the text that
  * sql_cache_get was asked about last, or one that came lately. Returns 0, or -1 as sql_fingerprint;
  * also for one of more than `max` bytes that is not the last one. */

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "config/conf.h"
+#include "parser/sql_cache.h"
 #include "replicate/locks.h"
 #include "replicate/nature.h"
 #include "route/route_oracle.h"
@@ -178,8 +179,43 @@ void native_take_columns(struct native *n)
 
 /* ---- what a statement is ---- */
 
+static bool is_around(char c)
+{
+    return c == ';' || c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+/* The worker has parsed its like: only numbers are others. Where its parts stand is not known. */
+static bool is_known_plain(struct native *n, struct slice sql, struct sql_facts *facts)
+{
+    const struct sql_facts *known;
+    struct sql_stmt *s;
+    bool same_layout;
+
+    if (!repl_has_numbers_alone(sql) || route_text_may_differ(sql))
+        return false;
+    n->ss->nfacts++;
+    arena_reset(n->ss->scratch);
+    known = sql_cache_get(n->ss->sql_cache, n->ss->scratch, sql, &same_layout);
+    if (known->status != SQL_OK || known->nstmts != 1 || !repl_is_plain(sql, known->stmts) ||
+        sql_facts_copy(n->arena, known, facts) == -1)
+        return false;
+    s = (struct sql_stmt *)(uintptr_t)facts->stmts;
+    s->hint = (struct sql_span){0};
+    s->offset = 0;
+    s->len = (uint32_t)sql.n;
+    while (s->len > 0 && is_around(sql.p[s->len - 1]))
+        s->len--;
+    while (s->len > 0 && is_around(sql.p[s->offset])) {
+        s->offset++;
+        s->len--;
+    }
+    return true;
+}
+
 void native_parse(struct native *n, struct slice sql, struct sql_facts *facts)
 {
+    if (is_known_plain(n, sql, facts))
+        return;
     if (sql_parse(n->arena, sql, facts) == -1)
         facts->nstmts = 0;
     /* Where its strings end depends on standard_conforming_strings, or the encoding. */
@@ -386,6 +422,10 @@ enum native_verdict native_rewrite(
 {
     struct repl_catalog catalog = {known_table, n};
 
+    if (repl_is_plain(text, stmt)) {
+        *plan = (struct repl_plan){0};
+        return NATIVE_GO;
+    }
     switch (repl_rewrite_plan(n->arena, text, stmt, &catalog, false, 0, plan)) {
     case REPL_ASK:
         ask_columns(n, plan->table);

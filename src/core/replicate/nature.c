@@ -4,6 +4,8 @@
 
 #include "replicate/nature.h"
 
+#include <string.h>
+
 bool repl_leaves_state(const struct sql_stmt *s)
 {
     switch (s->kind) {
@@ -72,4 +74,27 @@ bool repl_changes_names(const struct sql_stmt *s)
             return true;
     }
     return false;
+}
+
+bool repl_has_numbers_alone(struct slice text)
+{
+    return text.n > 0 && memchr(text.p, '\'', text.n) == NULL &&
+           memchr(text.p, '$', text.n) == NULL && memchr(text.p, '\\', text.n) == NULL &&
+           memmem(text.p, text.n, "--", 2) == NULL && memmem(text.p, text.n, "/*", 2) == NULL;
+}
+
+bool repl_is_plain(struct slice text, const struct sql_stmt *s)
+{
+    if (s->ntimes > 0 || s->nfuncs > 0 || (s->flags & ~(SQL_F_READ_ONLY | SQL_F_RETURNING)) != 0)
+        return false;
+    switch (s->kind) {
+    case SQL_SELECT:
+    case SQL_UPDATE:
+    case SQL_DELETE:
+        return repl_has_numbers_alone(text);
+    default:
+        return (s->tx.op == SQL_TX_BEGIN || s->tx.op == SQL_TX_COMMIT ||
+                   s->tx.op == SQL_TX_ROLLBACK) &&
+               repl_has_numbers_alone(text);
+    }
 }

@@ -180,6 +180,22 @@ static void pack_facts(struct packer *p, struct sql_facts *facts)
         facts->stmts = copy;
 }
 
+int sql_facts_copy(struct arena *a, const struct sql_facts *facts, struct sql_facts *out)
+{
+    struct packer p = {NULL, 0};
+
+    *out = *facts;
+    out->verdict = NULL;
+    out->traits = NULL;
+    pack_facts(&p, out);
+    p.at = arena_alloc(a, p.used);
+    p.used = 0;
+    if (p.at == NULL)
+        return -1;
+    pack_facts(&p, out);
+    return 0;
+}
+
 HOT static int same_fingerprint(const struct hash_node *node, const void *key)
 {
     const struct sql_fingerprint *fp = key;

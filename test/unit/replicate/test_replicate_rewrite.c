@@ -492,6 +492,53 @@ START_TEST(what_is_of_the_transaction)
 }
 END_TEST
 
+START_TEST(plain_statements)
+{
+    static const struct {
+        const char *sql;
+        bool is;
+    } row[] = {
+        {"SELECT a FROM plain WHERE a = -1.5 AND b IN (1, 2)", true},
+        {"UPDATE plain SET a = a + 1 WHERE b = 2 RETURNING a;", true},
+        {"DELETE FROM plain", true},
+        {"BEGIN ISOLATION LEVEL REPEATABLE READ", true},
+        {"END;", true},
+        {"UPDATE plain SET w = 'now'", false},
+        {"UPDATE plain SET w = $$now$$", false},
+        {"UPDATE plain SET a = $1", false},
+        {"UPDATE plain SET w = now()", false},
+        {"UPDATE plain SET w = localtimestamp", false},
+        {"UPDATE plain SET w = DEFAULT", false},
+        {"UPDATE plain SET a = nextval(1)", false},
+        {"UPDATE plain SET a = (plain).f", false},
+        {"UPDATE plain SET a = 1 /*INSERT LOCK*/", false},
+        {"/*NO LOAD BALANCE*/ SELECT a FROM plain", false},
+        {"SELECT a FROM plain -- x", false},
+        {"SELECT a FROM plain FOR UPDATE SKIP LOCKED", false},
+        {"SELECT a INTO b FROM plain", false},
+        {"SELECT a FROM plain TABLESAMPLE system (1)", false},
+        {"WITH x AS (DELETE FROM plain RETURNING a) SELECT a FROM x", false},
+        {"INSERT INTO plain VALUES (1)", false},
+        {"COMMIT AND CHAIN", false},
+        {"SAVEPOINT a", false},
+        {"LOCK TABLE plain", false},
+    };
+
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        struct slice sql = slice_of_str(row[i].sql);
+
+        ck_assert_int_eq(sql_parse(arena, sql, &facts), 0);
+        ck_assert_msg(repl_is_plain(sql, &facts.stmts[0]) == row[i].is, "%s", row[i].sql);
+        if (row[i].is) { /* it is never rewritten */
+            plan_for(row[i].sql, false);
+            ck_assert_msg(plan.verdict == REPL_KEEP && plan.nasks == 0 && plan.differs.n == 0 &&
+                              plan.serial == NULL && plan.nsequences == 0,
+                "%s", row[i].sql);
+        }
+    }
+}
+END_TEST
+
 START_TEST(literals_are_quoted)
 {
     struct buf out = {0};
@@ -523,6 +570,7 @@ int main(void)
     tcase_add_test(tc, values_are_asked_for_in_rows);
     tcase_add_test(tc, values_have_a_limit);
     tcase_add_test(tc, what_is_of_the_transaction);
+    tcase_add_test(tc, plain_statements);
     tcase_add_test(tc, literals_are_quoted);
     suite_add_tcase(suite, tc);
     return run_suite(suite);
