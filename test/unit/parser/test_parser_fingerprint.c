@@ -252,6 +252,33 @@ START_TEST(cache_answers_by_fingerprint)
 }
 END_TEST
 
+/* What was copied stays when the cache has forgotten it. */
+START_TEST(facts_are_copied)
+{
+    static const char sql[] = "DECLARE c CURSOR FOR SELECT lower(x), now(), 'y' FROM s.\"T\"";
+    struct sql_cache *c = sql_cache_new(10, 1 << 20);
+    struct arena *kept = arena_new("kept", 0);
+    struct sql_facts copy;
+    bool layout;
+
+    (void)get(c, sql, &layout);
+    ck_assert_ptr_nonnull(get(c, sql, &layout)->verdict);
+    ck_assert_int_eq(sql_facts_copy(kept, get(c, sql, &layout), &copy), 0);
+    sql_cache_free(&c);
+    arena_reset(arena);
+    ck_assert_ptr_null(copy.verdict);
+    ck_assert_ptr_null(copy.traits);
+    ck_assert_uint_eq(copy.nstmts, 1);
+    ck_assert(copy.stmts[0].kind == SQL_DECLARE && slice_eq_str(copy.stmts[0].name, "c"));
+    ck_assert(slice_eq_str(copy.stmts[0].tables[0].schema, "s"));
+    ck_assert(slice_eq_str(copy.stmts[0].tables[0].name, "T"));
+    ck_assert(slice_eq_str(copy.stmts[0].funcs[0].name, "lower"));
+    ck_assert(copy.stmts[0].ntimes == 1 && copy.stmts[0].times[0].kind == SQL_TIME_NOW);
+    ck_assert(copy.stmts[0].nliterals == 1 && copy.stmts[0].literals[0].kind == SQL_LIT_STRING);
+    arena_free(&kept);
+}
+END_TEST
+
 /* Texts that come again letter by letter, with others of the same fingerprint between them, and so
  * many that they drive each other out. */
 START_TEST(cache_answers_by_text)
@@ -349,6 +376,7 @@ int main(void)
     tcase_add_test(tc, cache_keeps_notes);
     tcase_add_test(tc, broken_tokens_have_none);
     tcase_add_test(tc, cache_answers_by_fingerprint);
+    tcase_add_test(tc, facts_are_copied);
     tcase_add_test(tc, cache_answers_by_text);
     tcase_add_test(tc, what_depends_on_a_literal_is_parsed_each_time);
     tcase_add_test(tc, cache_is_bounded);
