@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: PostgreSQL
- * names.c: the book of a client's prepared statements, by the client's names. Runs in:
+ * names.c: a client's prepared statements, by the names that it gave them. Runs in:
  * workers. An entry is made when its message is sent; what became of it is learned from the queue
  * of owed replies, for an error skips the rest of its sequence. */
 #include "config.h"
@@ -64,15 +64,15 @@ static size_t name_bytes(const struct names_entry *n)
 
 HOT bool names_have_room(const struct client *c, size_t more)
 {
-    const struct names *book = c->sstate->names;
+    const struct names *all = c->sstate->names;
     int64_t limit = c->ss->conf->client_prepared_memory_bytes;
 
-    return book == NULL || limit == 0 || (int64_t)(book->bytes + more) <= limit;
+    return all == NULL || limit == 0 || (int64_t)(all->bytes + more) <= limit;
 }
 
 bool names_are_full(const struct client *c, size_t more, struct err *err)
 {
-    const struct names *book = c->sstate->names;
+    const struct names *all = c->sstate->names;
     int64_t limit = c->ss->conf->client_prepared_memory_bytes;
 
     if (names_have_room(c, more))
@@ -81,7 +81,7 @@ bool names_are_full(const struct client *c, size_t more, struct err *err)
     err_set(err, "53400", "too many prepared statements");
     err_detail(err,
         "The %u statements of this session take %llu kB; client_prepared_memory is %lld kB.",
-        book->table.count, (unsigned long long)book->bytes / 1024, (long long)limit / 1024);
+        all->table.count, (unsigned long long)all->bytes / 1024, (long long)limit / 1024);
     err_hint(err, "Close or DEALLOCATE those that are not needed any more.");
     return true;
 }
@@ -610,9 +610,9 @@ HOT void names_settle(struct client *c)
         settle_dropped(c); /* behind that: what was not dropped goes where it was */
 }
 
-static struct slice name_in_book(const struct names *book, const char *content_name)
+static struct slice name_among(const struct names *all, const char *content_name)
 {
-    const struct hash_table *t = book == NULL ? NULL : &book->table;
+    const struct hash_table *t = all == NULL ? NULL : &all->table;
     const struct hash_node *node;
     uint32_t i;
 
@@ -637,9 +637,9 @@ struct slice names_of_message(const struct client *c, const char *content_name)
     if (last != NULL && last->prep != NULL &&
         memcmp(last->prep->name, content_name, PREP_NAME_BYTES) == 0)
         return slice_of(last->name, last->len); /* mostly; others may have the same text */
-    name = name_in_book(c->sstate->names, content_name);
+    name = name_among(c->sstate->names, content_name);
     for (d = t->drops; name.p == NULL && d != NULL; d = d->older)
-        name = name_in_book(d->names, content_name); /* dropped, or not, as the error decides */
+        name = name_among(d->names, content_name); /* dropped, or not, as the error decides */
     for (i = 0; name.p == NULL && i < t->npending; i++) { /* the same with Close */
         const struct names_entry *n = t->pending[i].name;
 

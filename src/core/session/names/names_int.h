@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: PostgreSQL
  * names_int.h: prepared statements of followed clients, as the files about them share
- * it: names.c (the book), follow_names.c (the protocol), follow_sql.c (SQL). */
+ * it: names.c (which there are), follow_names.c (the protocol), follow_sql.c (SQL). */
 #ifndef PGP_SESSION_NAMES_INT_H
 #define PGP_SESSION_NAMES_INT_H
 
@@ -8,7 +8,7 @@
 
 /* names.c */
 struct names_entry *names_entry_new(struct slice name);
-/* Frees it; it is not in the book. */
+/* Frees it; it is not among the names. */
 void names_entry_free(struct sstate *s, struct names_entry *n);
 void names_put(struct sstate *s, struct names_entry *n);
 void names_take(struct sstate *s, struct names_entry *n);
@@ -52,7 +52,7 @@ void follow_put_renamed(
 struct prep *follow_prep_of(struct client *c, struct slice body);
 /* The same for one that was parsed when names meant `path_hash`. */
 struct prep *follow_prep_with(struct client *c, struct slice body, uint64_t path_hash);
-/* An entry for the statement, not in the book yet. */
+/* An entry for the statement, not among the names yet. */
 struct names_entry *follow_names_of_prep(struct slice name, struct prep *p);
 /* The client has no statement of this name: the link must not have one either. */
 void lent_forget_foreign(struct client *c, struct feed_run *run, struct slice name);
