@@ -255,6 +255,10 @@ bool route_changes_schema(const struct sql_stmt *s);
 #define ROUTE_DDL_TYPES 1U /* types of parameters */
 #define ROUTE_DDL_NAMES 2U /* what a name means: what is there anew may hide another */
 unsigned route_ddl_of(const struct sql_stmt *s, struct slice text, bool has_temp);
+/* True when the text has the name of a function that leaves something in its session which DISCARD
+ * ALL does not undo: the origin of what it replicates, a backup that runs, a temporary slot, a
+ * connection of dblink. For every text that is relayed: it is not parsed. */
+bool route_leaves_traces(struct slice text);
 /* True when the settings keep reads away from `node` for its lag. */
 bool route_node_lags(const struct conf *conf, const struct view *view, int node);
 

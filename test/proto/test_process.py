@@ -649,6 +649,17 @@ def test_new_worker_has_the_present_generation(make):
     assert h.stop() == 0
 
 
+def test_check_config_says_whose_answer_it_would_be(make):
+    """A query of the administrator's own that runs in the client's database asks its owner."""
+    h = make()
+    h.settings.update(auth_user="asker", auth_query="select a, b from users where a = $1")
+    for dbname, warns in (("", True), ("postgres", False)):
+        h.settings["auth_dbname"] = dbname
+        h.write_conf("")
+        done = h.run("--check-config")
+        assert done.returncode == 0 and ("who owns that decides" in done.stderr) == warns, done.stderr
+
+
 def test_check_config_tries_what_a_start_needs(make):
     """Its status is 0 when pgpool would start; an instance that runs is no hindrance to itself."""
     h = make()

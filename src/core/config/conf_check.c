@@ -305,6 +305,11 @@ static void conf_check_auth(struct conf_load *load, const struct conf *c)
     if (c->auth_query[0] != '\0' && c->auth_user[0] == '\0')
         CONF_COMPLAIN_AT(load, CONF_ERROR, "auth_query", "Set auth_user.",
             "auth_query is set but auth_user is not");
+    if (c->auth_query[0] != '\0' && c->auth_user[0] != '\0' && c->auth_dbname[0] == '\0')
+        CONF_COMPLAIN_AT(load, CONF_WARNING, "auth_query",
+            "Set auth_dbname to a database that only administrators may change.",
+            "auth_query runs in the database of each client: who owns that decides who its users "
+            "are");
 }
 
 /* ---- watchdog ---- */

@@ -338,3 +338,43 @@ bool route_text_has(struct slice text, const char *word)
             return true;
     return false;
 }
+
+static bool begins_with(struct slice text, const char *word)
+{
+    size_t n = strlen(word);
+
+    return text.n >= n && strncasecmp(text.p, word, n) == 0;
+}
+
+/* Behind its first underscore. */
+static bool is_rest_of_trace(struct slice text)
+{
+    static const char *const rests[] = {"replication_origin_session_setup", "backup_start",
+        "start_backup", "create_logical_replication_slot", "create_physical_replication_slot",
+        "copy_logical_replication_slot", "copy_physical_replication_slot"};
+    size_t i;
+
+    for (i = 0; i < sizeof rests / sizeof rests[0]; i++)
+        if (begins_with(text, rests[i]))
+            return true;
+    return false;
+}
+
+HOT bool route_leaves_traces(struct slice text)
+{
+    const char *end = text.p + text.n;
+    const char *p = text.n == 0 ? NULL : memchr(text.p, '_', text.n);
+
+    while (p != NULL) {
+        struct slice rest = slice_of(p + 1, (size_t)(end - p - 1));
+
+        if (p - text.p >= 2 && (p[-1] | 0x20) == 'g' && (p[-2] | 0x20) == 'p' &&
+            is_rest_of_trace(rest))
+            return true;
+        if (p - text.p >= 6 && (p[-1] | 0x20) == 'k' && begins_with(rest, "connect") &&
+            strncasecmp(p - 6, "dblink", 6) == 0)
+            return true;
+        p = rest.n == 0 ? NULL : memchr(rest.p, '_', rest.n);
+    }
+    return false;
+}

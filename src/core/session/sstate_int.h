@@ -533,12 +533,14 @@ static inline struct slice names_entry_sql(const struct names_entry *n)
     return n->prep == NULL ? slice_of_str(n->sql) : prep_sql(n->prep);
 }
 /* What has to be known before a statement is sent. */
+/* What is then on its link, and followed by nobody. DISCARD ALL undoes a setting, and no MORE. */
+enum sstate_leaves { SSTATE_LEAVES_NOTHING, SSTATE_LEAVES_SETTING, SSTATE_LEAVES_MORE };
 struct effects {
-    uint32_t pins; /* it ties the session, by reason */
-    bool any;      /* it changes something that is followed */
-    bool alone;    /* it is not sent while anything else runs: changes, or a transaction's words */
-    bool look;     /* whether it ties is for the server to say, once it is done */
-    bool stays;    /* no DISCARD ALL undoes it: its link is nobody else's any more */
+    uint32_t pins;  /* it ties the session, by reason */
+    bool any;       /* it changes something that is followed */
+    bool alone;     /* it is not sent while anything else runs: changes, or a transaction's words */
+    bool look;      /* whether it ties is for the server to say, once it is done */
+    uint8_t leaves; /* enum sstate_leaves */
 };
 void effects_of(const struct sql_facts *facts, struct slice sql, struct effects *out);
 /* The same by this client: with pg_temp in its search_path anything created may be temporary. */

@@ -717,6 +717,23 @@ START_TEST(backslashes)
 }
 END_TEST
 
+static const struct {
+    const char *text;
+    bool leaves;
+} traces[] = {{"select pg_replication_origin_session_setup('x')", true},
+    {"select PG_BACKUP_START('x')", true}, {"select pg_catalog.pg_start_backup('x')", true},
+    {"select pg_create_physical_replication_slot('x', false, true)", true},
+    {"select dblink_connect_u('x')", true}, {"DBLINK_connect", true},
+    {"select pg_backup_stop()", false}, {"select a_b, pg_sleep(1), _pg_, _", false}, {"", false},
+    {"_", false}, {"g_backup_start", false}, {"k_connect", false},
+    {"select slot_name from pg_replication_slots", false}};
+
+START_TEST(traces_of_functions)
+{
+    ck_assert_int_eq(route_leaves_traces(slice_of_str(traces[_i].text)), traces[_i].leaves);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("route_parts");
@@ -740,6 +757,7 @@ int main(void)
     tcase_add_test(tc, oracle_rows);
     tcase_add_test(tc, texts);
     tcase_add_test(tc, backslashes);
+    tcase_add_loop_test(tc, traces_of_functions, 0, (int)(sizeof traces / sizeof traces[0]));
     suite_add_tcase(suite, tc);
     return route_test_run(suite);
 }

@@ -20,6 +20,7 @@ HOT bool feed_note_text(struct client *c, struct slice sql, enum count_kind kind
 {
     bool is_lone;
 
+    c->target->is_retired = c->target->is_retired || route_leaves_traces(sql); /* no reset helps */
     if (kind != COUNT_SELECT) {
         c->leaves_traces = true;
         return false;

@@ -525,8 +525,10 @@ WARM void follow_note(struct client *c, struct slice sql, const struct sql_facts
     }
     if (e.pins != 0)
         pin(c, e.pins);
-    if (e.stays && c->link != NULL)
+    if (e.leaves == SSTATE_LEAVES_MORE && c->link != NULL)
         c->link->is_retired = true;
+    else if (e.leaves == SSTATE_LEAVES_SETTING && c->link != NULL)
+        c->link->must_clean = true;
     s->look_at_pins = s->look_at_pins || e.look;
     if (e.any)
         s->exchange.hold = true;

@@ -91,14 +91,13 @@ static bool can_follow_calls(const struct sql_stmt *st, struct slice sql)
     return can;
 }
 
-/* SET by another name: the view has a rule for that. */
-static bool sets_by_view(const struct sql_stmt *st)
+static bool writes_to(const struct sql_stmt *st, const char *name)
 {
     uint32_t i;
 
     for (i = 0; i < st->ntables; i++)
         if ((st->tables[i].flags & SQL_TABLE_TARGET) != 0 &&
-            slice_eq_str(st->tables[i].name, "pg_settings"))
+            (name == NULL || slice_eq_str(st->tables[i].name, name)))
             return true;
     return false;
 }
@@ -135,7 +134,8 @@ static void effects_of_functions(const struct sql_stmt *st, struct slice sql, st
             out->any = true;
         } else if (leaves_state(&st->funcs[i])) {
             out->pins |= ROWS_PIN(PIN_REASON_UNKNOWN);
-            out->any = out->stays = true;
+            out->any = true;
+            out->leaves = SSTATE_LEAVES_MORE;
         }
     }
     if (!sets)
@@ -188,10 +188,14 @@ static void effects_of_stmt(const struct sql_stmt *st, struct slice text, struct
 
     if (names_temp || is_temp)
         pins |= ROWS_PIN(PIN_REASON_TEMP_TABLE);
-    if (sets_by_view(st))
+    /* SET by another name: the view has a rule for that, and one over it has its column. */
+    if (writes_to(st, "pg_settings"))
         pins |= ROWS_PIN(PIN_REASON_SETTING);
+    else if (st->kind != SQL_INSERT && writes_to(st, NULL) && has_word(text, "setting") &&
+             out->leaves == SSTATE_LEAVES_NOTHING)
+        out->leaves = SSTATE_LEAVES_SETTING;
     out->pins |= pins;
-    out->any = out->any || pins != 0 || is_followed(st, text);
+    out->any = out->any || out->leaves != 0 || pins != 0 || is_followed(st, text);
     out->look =
         out->look || names_temp || (is_temp && slice_contains(text, "commit")); /* ON COMMIT DROP */
     effects_of_functions(st, text, out);
@@ -227,7 +231,7 @@ static bool creates(const struct sql_facts *facts)
 /* Of a PREPARE in SQL, which is looked at for each EXECUTE. */
 static bool may_have_effects(struct slice sql)
 {
-    static const char *const parts[] = {"set_config", "_advisory_", "pg_settings", "setseed",
+    static const char *const parts[] = {"set_config", "_advisory_", "setting", "setseed",
         "dblink_connect", "_backup", "_replication_"};
     size_t i;
 
@@ -297,7 +301,7 @@ static void effects_of_execute(
     out->any = out->any || e.any || e.pins != 0;
     out->alone = out->alone || e.alone || e.pins != 0;
     out->look = out->look || e.look;
-    out->stays = out->stays || e.stays;
+    out->leaves = out->leaves < e.leaves ? e.leaves : out->leaves;
 }
 
 WARM void effects_here(
