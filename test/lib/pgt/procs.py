@@ -17,6 +17,7 @@ from pgt import waits
 IS_ROOT = os.geteuid() == 0
 _scratch: Path | None = None
 _ports: dict[int, None] = {}  # handed out, in that order
+_sweepers: list[subprocess.Popen] = []  # a disk that is busy keeps no test
 
 
 def scratch() -> Path:
@@ -36,6 +37,8 @@ def _remove_scratch(pid: int) -> None:
     for left in _left_behind():
         with contextlib.suppress(ProcessLookupError):
             os.kill(left, signal.SIGKILL)
+    for one in _sweepers:
+        one.wait()
     if "PGT_KEEP" not in os.environ:
         shutil.rmtree(_scratch, ignore_errors=True)
 
@@ -67,9 +70,11 @@ def drop_stopped() -> None:
                 used.add(os.readlink(f"/proc/{name}/cwd"))
             except OSError:
                 continue  # it has ended
-    for data in scratch().glob("*/data"):
-        if not any(cwd == str(data) or cwd.startswith(f"{data}/") for cwd in used):
-            shutil.rmtree(data, ignore_errors=True)
+    gone = [str(data) for data in scratch().glob("*/data")
+            if not any(cwd == str(data) or cwd.startswith(f"{data}/") for cwd in used)]
+    _sweepers[:] = [one for one in _sweepers if one.poll() is None]
+    if gone:
+        _sweepers.append(subprocess.Popen(["rm", "-rf", *gone]))  # pylint: disable=consider-using-with
 
 
 def _is_free(port: int) -> bool:
