@@ -167,6 +167,16 @@ static unsigned split_line(char *p, size_t n, struct slice field[4])
     return more ? 5 : nfields;
 }
 
+/* A server, too, takes no empty password, in whatever form it is stored. */
+static bool is_md5_of_nothing(struct slice user, struct slice value)
+{
+    char hex[CRYPTO_MD5_HEX_BYTES + 1];
+    struct err err = {0};
+
+    return cred_is_md5(value) && crypto_md5_hex(slice_of_str(""), user, hex, &err) == 0 &&
+           memcmp(value.p + 3, hex, CRYPTO_MD5_HEX_BYTES) == 0;
+}
+
 static const char *line_problem(unsigned nfields, const struct slice field[4])
 {
     if (nfields == 1)
@@ -179,7 +189,7 @@ static const char *line_problem(unsigned nfields, const struct slice field[4])
         return "a user name is longer than 128 bytes";
     if (field[1].n > PASSWD_VALUE_MAX || (nfields == 4 && field[3].n > PASSWD_VALUE_MAX))
         return "a password is longer than 2048 bytes";
-    if (field[1].n == 0)
+    if (field[1].n == 0 || is_md5_of_nothing(field[0], field[1]))
         return "the password is empty";
     if (nfields == 4 && (field[2].n == 0 || field[3].n == 0))
         return "the user name or password for the servers is empty";

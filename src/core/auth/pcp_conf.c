@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "auth/scram.h"
@@ -61,6 +62,14 @@ int pcp_conf_read(const char *path, char **text, size_t *n, struct stat *st, str
     return rc;
 }
 
+/* Of an empty password: it opens nothing. */
+static bool is_md5_of_nothing(struct slice value)
+{
+    static const char hex[] = "d41d8cd98f00b204e9800998ecf8427e";
+
+    return value.n == sizeof hex - 1 && strncasecmp(value.p, hex, value.n) == 0;
+}
+
 bool pcp_conf_next(struct slice *text, struct pcp_line *out)
 {
     struct scram_verifier v;
@@ -82,7 +91,8 @@ bool pcp_conf_next(struct slice *text, struct pcp_line *out)
         out->value = slice_of(end + 1, line.n - out->user.n - 1);
         out->is_scram = scram_verifier_parse(out->value, &v) == 0;
         mem_wipe(&v, sizeof v);
-        if (out->is_scram || out->value.n == CRYPTO_MD5_HEX_BYTES)
+        if (out->is_scram ||
+            (out->value.n == CRYPTO_MD5_HEX_BYTES && !is_md5_of_nothing(out->value)))
             return true;
     }
     return false;

@@ -4,6 +4,7 @@
 #include "config.h"
 
 #include "auth/passwd.h"
+#include "auth/pcp_conf.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -131,6 +132,30 @@ START_TEST(test_escapes_and_mapping)
     ck_assert_uint_eq(find(p, "a:b")->server_user.n, 0);
     ck_assert_ptr_nonnull(find(p, "# no comment"));
     passwd_free(&p);
+}
+END_TEST
+
+/* Whoever says nothing has no password, however that is stored. */
+START_TEST(test_empty_passwords_open_nothing)
+{
+    struct slice pcp = slice_of_str("a:d41d8cd98f00b204e9800998ecf8427e\n"
+                                    "b:D41D8CD98F00B204E9800998ECF8427E\n"
+                                    "c:e807f1fcf82d132f9bb018ca6738a19f\n");
+    struct pcp_line line;
+    struct seen seen;
+    struct passwd_table *p = parse("nopw:md53c09d489ff5b05c0798564d077817c62\n"
+                                   "other:md53c09d489ff5b05c0798564d077817c62\n",
+        &seen);
+
+    ck_assert_uint_eq(seen.errors, 1);
+    ck_assert_uint_eq(seen.lines[0], 1);
+    ck_assert_ptr_null(find(p, "nopw"));
+    ck_assert_ptr_nonnull(find(p, "other"));
+    passwd_free(&p);
+
+    ck_assert(pcp_conf_next(&pcp, &line));
+    ck_assert(slice_eq_str(line.user, "c"));
+    ck_assert(!pcp_conf_next(&pcp, &line));
 }
 END_TEST
 
@@ -502,6 +527,7 @@ int main(void)
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, test_kinds);
     tcase_add_test(tc, test_escapes_and_mapping);
+    tcase_add_test(tc, test_empty_passwords_open_nothing);
     tcase_add_test(tc, test_bad_lines);
     tcase_add_test(tc, test_limits);
     tcase_add_test(tc, test_many_users);
