@@ -56,6 +56,11 @@ int tls_passphrase_get(char *out, int cap, void *ctx);
 /* Wipes what it knows. */
 void tls_passphrase_forget(struct tls_passphrase *pp);
 
+/* Appends to *out, as PEM, the certificates of `file` and those that OpenSSL would find in folder
+ * `dir`; "" leaves one out. For a library that knows one file of authorities. Returns 0, with
+ * nothing appended when there are none, or -1 with *err. */
+int tls_authorities_text(const char *file, const char *dir, struct buf *out, struct err *err);
+
 /* True when this kernel and this OpenSSL have TLS in the kernel; else *why says what is missing. */
 bool tls_kernel_is_offered(const char **why);
 

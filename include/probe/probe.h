@@ -19,6 +19,7 @@
 #define PROBE_MAX_SENDERS 128
 #define PROBE_MAX_ORDERS  4
 #define PROBE_VALUE_BYTES 1024
+#define PROBE_PATH_BYTES  4096
 
 /* What came back, from nothing to everything. */
 enum probe_answer {
@@ -84,9 +85,11 @@ struct probe_target {
     const char *sslcrl;
     const char *sslcert;
     const char *sslkey;
+    const char *ssl_min;        /* oldest version of TLS in libpq's words; empty: as libpq has it */
     int64_t connect_timeout_ms; /* for opening the connection, 0: none */
     int64_t timeout_ms;         /* for the whole probe, 0: none */
     bool keep_open;             /* keep the connection after an answer */
+    char room[PROBE_PATH_BYTES]; /* for the name of a file that no setting names */
 };
 
 struct probe;

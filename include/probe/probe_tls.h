@@ -13,6 +13,9 @@
 /* What libpq is told instead of `mode`, in the first attempt or in the one without TLS. `ca` is the
  * file of the known authority, empty: none. */
 const char *probe_tls_word(const char *mode, const char *ca, bool in_clear);
+/* libpq's key for the oldest version of TLS; NULL, which ends a list of keys, where libpq (before
+ * 13) has none. */
+const char *probe_tls_min_key(void);
 /* True when a first attempt of `mode` that failed may be followed by one without TLS: the server
  * has no TLS, or it failed for another reason than a certificate, or the server has room for such a
  * login without TLS alone. `was` is PQstatus before the call that failed; the verbosity of errors

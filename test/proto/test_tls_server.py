@@ -628,6 +628,7 @@ def test_reload_changes_the_mode(ssl_pg, ca, start_pool):
     ({"backend_ssl_mode0": "verify-full"}, "asks for a check against no certificate"),
     ({"backend_ssl_negotiation0": "direct"}, "has no way back to no TLS"),
     ({"backend_ssl_cert0": "x.crt"}, "only one of backend_ssl_cert0 and backend_ssl_key0"),
+    ({"backend_ssl_ciphers0": "HIGH"}, "what else pgpool asks by libpq know no backend_ssl_ciphers0"),
     ({"backend_ssl_mode0": "require", "backend_ssl_crl_file0": "x.crl"}, "certificates are not checked")])
 def test_settings_that_contradict(pg, start_pool, conf, says):
     pool = start_pool(pg.address)

@@ -555,6 +555,7 @@ int pgpool_auth_check_user(const struct pgpool_opts *opts, const struct conf_gen
     else
         printf("%u problem%s\n", k.nproblems, k.nproblems == 1 ? "" : "s");
     PQfinish(k.role_asker);
+    server_forget();
     passwd_free(&k.passwd);
     secret_free(&k.key);
     cred_free(&k.stored);

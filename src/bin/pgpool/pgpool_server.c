@@ -10,14 +10,18 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "backend/link.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "bin/pgpool/pgpool_tls.h"
 #include "config/conf.h"
 #include "config/pools_conf.h"
 #include "probe/probe_tls.h"
 #include "login/login_auth.h"
+#include "process/common/server_ca.h"
+#include "process/common/server_login.h"
 #include "wire/errmsg.h"
 
 #define WAIT_MS       5000
@@ -35,6 +39,31 @@ static void put_path(const struct conf_gen *gen, const char *name, char *out)
         out[0] = '\0';
 }
 
+static void authorities_name(char out[PROC_PATH_BYTES])
+{
+    snprintf(out, PROC_PATH_BYTES, "/tmp/pgpool_ca.check.%ld.pem", (long)getpid());
+}
+
+/* Not in work_dir: who asks may be another user than the one pgpool runs as. */
+static void put_authorities(const struct conf_gen *gen, char out[PROC_PATH_BYTES])
+{
+    struct err err = {0};
+
+    authorities_name(out);
+    if (server_ca_write(gen, out, &err) == 0)
+        return;
+    log_err(LVL_WARNING, &err);
+    snprintf(out, PROC_PATH_BYTES, "%s", SERVER_CA_UNUSABLE);
+}
+
+void server_forget(void)
+{
+    char name[PROC_PATH_BYTES];
+
+    authorities_name(name);
+    (void)unlink(name);
+}
+
 bool server_find(const struct conf_gen *gen, int node, struct server_target *t)
 {
     const struct conf *conf = conf_of(gen);
@@ -50,9 +79,13 @@ bool server_find(const struct conf_gen *gen, int node, struct server_target *t)
     t->ssl_mode = n != NULL ? (int)n->backend_ssl_mode : other->ssl_mode;
     if (*t->host == '\0' || *t->host == '/' || (!conf->ssl && t->ssl_mode < CONF_SSL_REQUIRE))
         t->ssl_mode = CONF_SSL_DISABLE;
-    put_path(gen,
-        n != NULL && *n->backend_ssl_ca_cert != '\0' ? n->backend_ssl_ca_cert : conf->ssl_ca_cert,
-        t->ca);
+    if (n != NULL && *n->backend_ssl_ca_cert != '\0')
+        put_path(gen, n->backend_ssl_ca_cert, t->ca);
+    else if (t->ssl_mode != CONF_SSL_DISABLE && *conf->ssl_ca_cert_dir != '\0')
+        put_authorities(gen, t->ca);
+    else
+        put_path(gen, conf->ssl_ca_cert, t->ca);
+    t->min_tls = n != NULL ? server_login_min_tls(n) : "";
     if (n != NULL) {
         put_path(gen, n->backend_ssl_crl_file, t->crl);
         put_path(gen, n->backend_ssl_cert, t->cert);
@@ -81,13 +114,14 @@ static const char *mode_text(int mode)
 static PGconn *start(const struct server_target *t, const char *user, const char *database,
     const char *password, int mode, bool in_clear)
 {
-    static const char *const names[] = {"host", "port", "user", "dbname", "password",
-        "connect_timeout", "application_name", "gssencmode", "sslmode", "sslrootcert", "sslcrl",
-        "sslcert", "sslkey", NULL};
+    const char *const names[] = {"host", "port", "user", "dbname", "password", "connect_timeout",
+        "application_name", "gssencmode", "sslmode", "sslrootcert", "sslcrl", "sslcert", "sslkey",
+        probe_tls_min_key(), NULL};
     char port[12];
     const char *const values[] = {*t->host == '\0' ? "/tmp" : t->host, port, user, database,
         password, WAIT_TEXT, "pgpool --check-auth", "disable",
-        probe_tls_word(mode_text(mode), t->ca, in_clear), t->ca, t->crl, t->cert, t->key, NULL};
+        probe_tls_word(mode_text(mode), t->ca, in_clear), t->ca, t->crl, t->cert, t->key,
+        t->min_tls, NULL};
     PGconn *c;
 
     snprintf(port, sizeof port, "%d", t->port);

@@ -24,10 +24,13 @@ struct server_target {
     char crl[PROC_PATH_BYTES];
     char cert[PROC_PATH_BYTES];
     char key[PROC_PATH_BYTES];
+    const char *min_tls; /* in libpq's words; empty: as libpq has it */
 };
 
-/* Fills *t for `node`; false when there is no such server. */
+/* Fills *t for `node`; false when there is no such server. What is in ssl_ca_cert_dir is put into a
+ * file of this process, which server_forget removes. */
 bool server_find(const struct conf_gen *gen, int node, struct server_target *t);
+void server_forget(void);
 /* Logs in; NULL with the server's words in `text`. Free with PQfinish. */
 PGconn *server_connect(const struct server_target *t, const char *user, const char *database,
     const char *password, char *text, size_t size);

@@ -252,6 +252,10 @@ static void conf_check_node_tls(struct conf_load *load, const struct conf *c, in
         CONF_COMPLAIN(load, CONF_ERROR, CONF_SCOPE_NODE, "backend_ssl_cert", i,
             "A certificate is of no use without its key.",
             "only one of backend_ssl_cert%d and backend_ssl_key%d is set", i, i);
+    if (n->backend_ssl_ciphers[0] != '\0')
+        CONF_COMPLAIN(load, CONF_WARNING, CONF_SCOPE_NODE, "backend_ssl_ciphers", i,
+            "With backend_ssl_min_protocol_version TLSv1.3 no list is needed.",
+            "health checks and what else pgpool asks by libpq know no backend_ssl_ciphers%d", i);
     if (n->backend_ssl_mode >= CONF_SSL_VERIFY_CA && !has_ca)
         CONF_COMPLAIN(load, CONF_ERROR, CONF_SCOPE_NODE, "backend_ssl_mode", i,
             "Set backend_ssl_ca_cert or ssl_ca_cert.",

@@ -373,7 +373,7 @@ static PGconn *open_conn(const struct probe *p)
     bool by_name = p->addresses.len > 0;
     const char *key[TARGET_WORDS] = {"host", "hostaddr", "port", "user", "password", "dbname",
         "sslmode", "sslrootcert", "sslcrl", "sslcert", "sslkey", "gssencmode", "application_name",
-        "client_encoding", NULL};
+        "client_encoding", probe_tls_min_key(), NULL};
     const char *value[TARGET_WORDS];
     char port[16];
 
@@ -392,7 +392,8 @@ static PGconn *open_conn(const struct probe *p)
     value[11] = "disable";
     value[12] = APP_NAME;
     value[13] = "UTF8";
-    value[14] = NULL;
+    value[14] = t->ssl_min;
+    value[15] = NULL;
     return PQconnectStartParams(key, value, 0);
 }
 

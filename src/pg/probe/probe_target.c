@@ -21,6 +21,7 @@ static const size_t fields[] = {
     offsetof(struct probe_target, sslcrl),
     offsetof(struct probe_target, sslcert),
     offsetof(struct probe_target, sslkey),
+    offsetof(struct probe_target, ssl_min),
 };
 
 #define NFIELDS (sizeof fields / sizeof fields[0])

@@ -25,6 +25,11 @@ const char *probe_tls_word(const char *mode, const char *ca, bool in_clear)
     return ca[0] == '\0' ? "require" : "verify-ca";
 }
 
+const char *probe_tls_min_key(void)
+{
+    return PQlibVersion() >= 130000 ? "ssl_min_protocol_version" : NULL;
+}
+
 bool probe_tls_failed_harmlessly(const char *message)
 {
     if (strstr(message, "server does not support SSL") != NULL)

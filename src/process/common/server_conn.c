@@ -192,7 +192,7 @@ static void start(struct server_conn *c)
         {"sslkey", t->sslkey}, {"gssencmode", "disable"}, {"application_name", c->how->name},
         {"options", c->how->options}, {"replication", c->how->is_replication ? "database" : ""},
         {"client_encoding", "UTF8"}, {"keepalives_idle", "20"}, {"keepalives_interval", "5"},
-        {"keepalives_count", "4"}};
+        {"keepalives_count", "4"}, {probe_tls_min_key(), t->ssl_min}};
     const char *key[TARGET_WORDS] = {NULL};
     const char *value[TARGET_WORDS] = {NULL};
     size_t i;

@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "config/conf.h"
 #include "probe/probe.h"
+#include "process/common/server_ca.h"
 
 static bool load_key(const char *file, struct secret *key)
 {
@@ -74,8 +75,21 @@ void server_login_password(const struct conf_gen *gen, const char *user, const c
     passwd_free(&table);
 }
 
+const char *server_login_min_tls(const struct conf_node *n)
+{
+    static const char *const words[] = {
+        [CONF_TLS_ANY] = "",
+        [CONF_TLS_1_0] = "TLSv1",
+        [CONF_TLS_1_1] = "TLSv1.1",
+        [CONF_TLS_1_2] = "TLSv1.2",
+        [CONF_TLS_1_3] = "TLSv1.3",
+    };
+
+    return words[n->backend_ssl_min_protocol_version];
+}
+
 /* TLS as links have it: allow and prefer hold when ssl is on. */
-void server_login_place(const struct conf *conf, int node, struct probe_target *t)
+void server_login_place(const struct conf_gen *gen, int node, struct probe_target *t)
 {
     static const char *const words[] = {
         [CONF_SSL_DISABLE] = "disable",
@@ -85,14 +99,22 @@ void server_login_place(const struct conf *conf, int node, struct probe_target *
         [CONF_SSL_VERIFY_CA] = "verify-ca",
         [CONF_SSL_VERIFY_FULL] = "verify-full",
     };
+    const struct conf *conf = conf_of(gen);
     const struct conf_node *n = &conf->nodes[node];
+    bool has_own = n->backend_ssl_ca_cert[0] != '\0';
     bool wants_tls = conf->ssl || n->backend_ssl_mode >= CONF_SSL_REQUIRE;
+    bool is_tcp = n->backend_hostname[0] != '\0' && n->backend_hostname[0] != '/';
 
     t->host = n->backend_hostname;
     t->port = n->backend_port;
     t->sslmode = wants_tls ? words[n->backend_ssl_mode] : "disable";
-    t->sslrootcert = n->backend_ssl_ca_cert[0] != '\0' ? n->backend_ssl_ca_cert : conf->ssl_ca_cert;
+    t->sslrootcert = has_own ? n->backend_ssl_ca_cert : conf->ssl_ca_cert;
+    if (is_tcp && wants_tls && !has_own && conf->ssl_ca_cert_dir[0] != '\0') {
+        server_ca_file(gen, t->room, sizeof t->room);
+        t->sslrootcert = t->room;
+    }
     t->sslcrl = n->backend_ssl_crl_file;
     t->sslcert = n->backend_ssl_cert;
     t->sslkey = n->backend_ssl_key;
+    t->ssl_min = server_login_min_tls(n);
 }

@@ -6,8 +6,8 @@
 
 #include "crypto/secret.h"
 
-struct conf;
 struct conf_gen;
+struct conf_node;
 struct probe_target;
 
 /* Fills *out with the password of `user`: `given`, a value of the settings in any form that
@@ -18,8 +18,10 @@ struct probe_target;
 void server_login_password(const struct conf_gen *gen, const char *user, const char *given,
     const char *setting, const char *key_file, struct secret *out);
 
+/* backend_ssl_min_protocol_version in libpq's words; empty: as libpq has it. */
+const char *server_login_min_tls(const struct conf_node *n);
 /* Fills host, port and TLS of *t, as the links of workers have them; the rest is left alone. The
- * strings belong to the settings. */
-void server_login_place(const struct conf *conf, int node, struct probe_target *t);
+ * strings belong to the settings, or are in *t. May write the file of server_ca.h. */
+void server_login_place(const struct conf_gen *gen, int node, struct probe_target *t);
 
 #endif

@@ -100,7 +100,7 @@ static void fill_target(
         .database = database,
         .connect_timeout_ms = CONNECT_MS,
     };
-    server_login_place(conf, id, to);
+    server_login_place(role_loop_gen(&job->ctl->role), id, to);
 }
 
 static void take_password(struct doubt_job *job)

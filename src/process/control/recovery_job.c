@@ -157,7 +157,7 @@ static void fill_target(const struct recovery_job *job, int id, struct probe_tar
         .connect_timeout_ms =
             node->connect_timeout_ms > 0 ? node->connect_timeout_ms : SETUP_LIMIT_MS,
     };
-    server_login_place(conf, id, to);
+    server_login_place(role_loop_gen(&job->ctl->role), id, to);
 }
 
 /* A step has recovery_timeout; that is never the whole of it. */

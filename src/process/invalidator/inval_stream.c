@@ -194,7 +194,7 @@ static void fill_target(const struct inval_stream *s, struct probe_target *to)
         .connect_timeout_ms =
             node->connect_timeout_ms > 0 ? node->connect_timeout_ms : CONNECT_LIMIT_MS,
     };
-    server_login_place(conf, inv->node, to);
+    server_login_place(role_loop_gen(&inv->role), inv->node, to);
 }
 
 static void open_conn(struct inval_stream *s, struct server_conn *c)

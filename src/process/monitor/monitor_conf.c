@@ -183,7 +183,7 @@ void monitor_conf_target(
     const char *given = "";
 
     memset(t, 0, sizeof *t);
-    server_login_place(conf, id, t);
+    server_login_place(gen, id, t);
     if (conf->sr_check_user[0] != '\0') {
         t->user = conf->sr_check_user;
         t->database = or_else(conf->sr_check_database, DEFAULT_DATABASE);

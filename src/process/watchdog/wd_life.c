@@ -69,6 +69,7 @@ static void ask(struct wd_queried *q)
         .sslcrl = "",
         .sslcert = "",
         .sslkey = "",
+        .ssl_min = "",
         .connect_timeout_ms = round_ms(q->w),
         .timeout_ms = round_ms(q->w)};
 

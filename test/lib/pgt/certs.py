@@ -95,6 +95,15 @@ class Authority:
         return self.crl
 
 
+def folder_of(*authorities: Authority) -> Path:
+    """A folder for ssl_ca_cert_dir."""
+    folder = procs.folder("cadir")
+    for number, authority in enumerate(authorities):
+        give(authority.cert, folder / f"{number}.pem", 0o644)
+    openssl("rehash", folder)
+    return folder
+
+
 def give(source: Path, target: Path, mode: int = 0o600, owner: int | None = None) -> Path:
     """Copies a file for a server that runs as somebody else."""
     shutil.copy(source, target)

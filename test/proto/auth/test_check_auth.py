@@ -2,6 +2,7 @@
 """test_check_auth: pgpool --check-auth names the leg that fails, and its verdict is what a login then finds."""
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -115,19 +116,22 @@ def test_values_of_a_database(server, far, authority, pools):
     assert code == 0 and "an entry that judges no client" in text and "secret: auth_query: a SCRAM verifier" in text
 
 
+@pytest.mark.parametrize("known_by", ["file", "folder"])
 @pytest.mark.parametrize("mode", ["prefer", "require"])
-def test_a_certificate_that_does_not_verify(far, authority, pools, mode):
+def test_a_certificate_that_does_not_verify(far, authority, pools, mode, known_by):
     """Is what a login would fail of: it is not asked without TLS, nor does a password go out."""
     pair, other = authority.issue(), certs.Authority("other CA")
     pair.key.chmod(0o600)
+    known = {"ssl_ca_cert": other.cert} if known_by == "file" else {"ssl_ca_cert_dir": certs.folder_of(other)}
     path = procs.folder("pools") / "pools.conf"
     path.write_text(f"[database good]\nhost = '127.0.0.1'\nport = {far.port}\ndbname = postgres\nauth_user = looker\n"
                     f"auth_dbname = good\nbackend_ssl_mode = {mode}\n", encoding="utf-8")
     before = far.log()
     pool = pools([far.address], hba=SCRAM_ALL, passwd="looker:looker_pw\n", pools_file=path, ssl=True, ssl_cert=pair.cert,
-                 ssl_key=pair.key, ssl_ca_cert=other.cert)
+                 ssl_key=pair.key, **known)
     code, text = check(pool, "far_ann", "good")
     assert code == 1 and "certificate verify failed" in text, text
+    assert not list(Path("/tmp").glob("pgpool_ca.check.*.pem"))
     assert "no encryption" not in far.log()[len(before):]
 
 

@@ -69,6 +69,7 @@ START_TEST(a_target_is_copied_whole)
         .sslcrl = text,
         .sslcert = text,
         .sslkey = text,
+        .ssl_min = text,
         .port = 5432,
         .keep_open = true};
     struct probe_target to;
@@ -84,6 +85,7 @@ START_TEST(a_target_is_copied_whole)
     ck_assert_str_eq(to.sslcrl, "before");
     ck_assert_str_eq(to.sslcert, "before");
     ck_assert_str_eq(to.sslkey, "before");
+    ck_assert_str_eq(to.ssl_min, "before");
     ck_assert(to.port == 5432 && to.keep_open);
     probe_target_free(&to);
     ck_assert_ptr_null(to.host);
