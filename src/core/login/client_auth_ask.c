@@ -222,13 +222,6 @@ static void judge_work(struct job *job)
 
 static void judge_again_peer(struct client_auth *a);
 
-/* The name of the operating system is kept as the password is for others: until it is compared. */
-static void judge_peer(struct client_auth *a, const char *name)
-{
-    secret_set(&a->password, slice_of_str(name));
-    judge_again_peer(a);
-}
-
 static void judge_again_peer(struct client_auth *a)
 {
     struct err err = {0};
@@ -262,9 +255,11 @@ static void judge_done(struct job *job)
     }
     if (j->opinion != AUTH_OPINION_YES)
         client_auth_deny(a, j->err.msg[0] != '\0' ? j->err.msg : NULL);
-    else if (j->kind == JUDGE_PEER)
-        judge_peer(a, j->name);
-    else
+    else if (j->kind == JUDGE_PEER) {
+        /* The system's name is kept as a password is for others: until it is compared. */
+        secret_set(&a->password, slice_of_str(j->name));
+        judge_again_peer(a);
+    } else
         client_auth_pass(a);
 }
 

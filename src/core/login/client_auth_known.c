@@ -3,8 +3,6 @@
  * it may judge. Runs in: workers. */
 #include "config.h"
 
-#include "config/conf.h"
-
 #include "client_auth_int.h"
 
 /* What the server asked lately; unknown is always safe. */

@@ -215,16 +215,12 @@ static bool plan_pcp(struct client_auth *a)
     return true;
 }
 
-static bool judges_passwords(const struct auth_facts *f)
-{
-    return f->method == HBA_PASSWORD || f->method == HBA_MD5 || f->method == HBA_SCRAM;
-}
-
 bool console_plan(struct client_auth *a)
 {
     struct auth_facts *f = &a->facts;
 
-    if (!a->who.console->is_pcp && a->stored.kind == CRED_NONE && judges_passwords(f)) {
+    if (!a->who.console->is_pcp && a->stored.kind == CRED_NONE &&
+        (f->method == HBA_PASSWORD || f->method == HBA_MD5 || f->method == HBA_SCRAM)) {
         take_learned(a);
         if (a->stored.kind == CRED_NONE)
             find_in_pcp(a);

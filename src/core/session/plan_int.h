@@ -56,12 +56,6 @@ struct plan {
 _Static_assert(sizeof(struct plan) <= 104, "an idle client has a budget");
 _Static_assert(PLAN_MAX_MARKS <= UINT8_MAX, "balance.nmarks");
 
-/* Its place, of 2^64. */
-static inline uint64_t plan_choice(const struct plan *b)
-{
-    return (uint64_t)b->choice << 32;
-}
-
 /* The next statement may ask again. */
 static inline void plan_ask_reset(struct plan *b)
 {
@@ -165,11 +159,6 @@ const struct sql_facts *exchange_explain_away(
     struct client *c, struct slice sql, struct admin_explain *out);
 void exchange_explain(void *ctx, struct slice sql, struct admin_explain *out);
 
-/* The session has written: its last LSN is not known any more. */
-static inline void plan_note_lsn_due(struct client *c)
-{
-    c->plan->lsn_due = true;
-}
 /* The statement is sent: the tables it writes to, for dml_adaptive_global. */
 void plan_note_marks(struct client *c, const struct sql_stmt *s);
 /* Somebody wrote to a table that has no name here (dml_adaptive_global). */

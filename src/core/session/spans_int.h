@@ -107,13 +107,12 @@ struct mend {
     bool of_pins;        /* ... and asks what ties the session */
 };
 
-/* The question what columns a statement has on the link (follow_columns.c). */
+/* The question what columns a statement has on the link (follow_columns.c), of way.looked_at. */
 struct columns_look {
-    struct names_entry *at; /* NULL: none is under way */
-    uint64_t epoch;         /* the loan in which it was asked */
-    uint64_t id;            /* the start of the statement's id */
-    uint32_t from;          /* the serial of the first op of it */
-    bool failed;            /* what was sent for it met an error */
+    uint64_t epoch; /* the loan in which it was asked */
+    uint64_t id;    /* the start of the statement's id */
+    uint32_t from;  /* the serial of the first op of it */
+    bool failed;    /* what was sent for it met an error */
 };
 
 #endif

@@ -14,6 +14,7 @@
 #include "backend/varset.h"
 #include "config/conf_struct.h"
 #include "ipc/rows.h"
+#include "names/names.h"
 #include "parser/parser.h"
 
 #include "plan_int.h"
@@ -26,10 +27,6 @@ static inline int32_t sstate_pid_of(uint32_t client_id)
 {
     return (int32_t)(ROWS_FIRST_TOLD_PID + client_id % ROWS_FIRST_TOLD_PID);
 }
-/* Statements of the present exchange whose fate is followed; see expect_notes. */
-#define SSTATE_MAX_PENDING 56
-/* So many stand in the errand itself: most sequences have one. */
-#define SSTATE_FEW_PENDING 4
 /* However many clients gave names of their own in SQL, so many of the others fit on a link. */
 #define SSTATE_MIN_PREPARED 8
 /* Statements made by PREPARE in SQL, per session; more of them tie it to its link. */
@@ -40,58 +37,6 @@ static inline int32_t sstate_pid_of(uint32_t client_id)
 #define SSTATE_RETRY_MAX 65536
 /* What that many clients at once need for an exchange is kept for the next ones. */
 #define SPARE_ERRANDS 64
-
-/* PREPARE or DEALLOCATE in the present exchange: did it work? */
-struct names_run {
-    uint32_t serial; /* of its op */
-    uint16_t at;     /* which statement of its string */
-    bool is_done;    /* outside of a string: the server said its tag */
-};
-
-/* A prepared statement under the client's name. */
-struct names_entry {
-    struct hash_node node;
-    struct names_entry *next_dropped;
-    struct prep *prep;     /* of a Parse; NULL: made by PREPARE in SQL */
-    char *sql;             /* of such a PREPARE */
-    uint64_t content;      /* its hash */
-    char *why;             /* an ErrorResponse: such a PREPARE could not be repeated; NULL mostly */
-    uint64_t load;         /* the last time that was tried: the loan and the serial of the op */
-    uint64_t told;         /* the hash of the columns that the client was told; 0: not known */
-    bool is_described;     /* the client was told its columns */
-    bool was_loaded;       /* the link had it before DEALLOCATE or Close in the present exchange */
-    bool is_new;           /* PREPARE is in the present exchange */
-    struct names_run made; /* ... that one */
-    struct names_run dropped; /* in the present exchange, by DEALLOCATE */
-    uint32_t len;
-    char name[];
-};
-
-/* The names of one client. */
-struct names {
-    struct hash_table table;
-    uint64_t bytes; /* of names and texts; a text that others have, too, is counted for each */
-};
-
-/* DISCARD ALL or DEALLOCATE ALL in the present exchange. */
-struct names_drop {
-    struct names_drop *older;
-    struct names *names;  /* before it */
-    struct prepset preps; /* what the link had */
-    struct names_run run;
-};
-
-/* A portal of a statement that changes the session when it is executed. */
-struct names_portal {
-    struct names_portal *next;
-    struct prep *prep;
-    char *sql;        /* with what was bound; NULL: as it was parsed */
-    bool is_new;      /* bound in the present exchange */
-    bool is_over;     /* executed in it, or another was bound in its place */
-    bool is_doubtful; /* one of these was in an exchange that failed: it may be there or not */
-    uint32_t len;
-    char name[];
-};
 
 /* BEGIN, COMMIT or ROLLBACK in the present exchange: its tag says that it happened, and what the
  * settings are from then on. */
@@ -114,38 +59,6 @@ struct word_described {
     char what;       /* S: of the statement, P: of a portal; 0: none */
 };
 
-/* A Parse or Close whose fate is not known yet. */
-struct names_pending {
-    uint8_t kind;             /* enum names_pending_kind */
-    bool sent;                /* the link was told of it */
-    bool was_refused;         /* by the server, not skipped; or a Query went behind it: what was
-                                 before it is gone */
-    uint32_t serial;          /* of its op */
-    struct names_drop *drop;  /* the newest in front of it; NULL: none */
-    struct prep *prep;        /* PENDING_UNNAMED: NULL when it goes */
-    struct prep *before;      /* PENDING_UNNAMED: the one that it takes the place of */
-    uint64_t before_epoch;    /* ... as errand->unnamed_epoch */
-    struct names_entry *name; /* PENDING_NAME: added; PENDING_CLOSED: taken out, ours */
-};
-
-/* A Describe whose answer tells the columns of a statement. */
-struct names_watch {
-    uint32_t serial; /* of its op */
-    bool is_ours;
-    struct names_entry *name;
-};
-
-/* So many at a time. What a client is told by others is not known here. */
-#define SSTATE_MAX_WATCHED 4
-
-enum names_pending_kind {
-    PENDING_PARSE,
-    PENDING_NAME,
-    PENDING_UNNAMED,
-    PENDING_CLOSED,
-    PENDING_SETTLED
-};
-
 /* A wish for a link, while it is one. */
 struct link_wish {
     struct pool_request req;
@@ -163,27 +76,20 @@ struct errand {
     struct errand *next_spare; /* of ss->spare_errands: all zero but for this and the two bufs */
     uint32_t kept_len;         /* of a sequence that may be sent again */
     uint32_t mark_pins;        /* before the present exchange */
-    uint16_t npending;
-    uint8_t ddl;                     /* what the present transaction may change: DDL_ bits */
-    uint16_t nuncertain;             /* of those pending: the link may know them or not */
-    bool is_quick;                   /* sent by exchange_quick.c, and nothing behind it */
-    bool tells_late;                 /* the rows hear of the loan with what is sent on it */
-    bool is_untold;                  /* ... and have not yet */
-    bool is_asker;                   /* the link that opens is for a question of ours */
-    bool is_cancelled;               /* ... and what waits for the answer fails then */
-    bool is_out;                     /* the present exchange is a read that left, plan_away.c */
-    bool is_cut;                     /* the present exchange ends with a Flush, exchange_begin.c */
-    uint8_t nwatched;                /* of `watched`, on the link of watched_epoch */
-    struct names_entry *last_bound;  /* valid within one sequence */
+    uint8_t ddl;               /* what the present transaction may change: DDL_ bits */
+    bool is_quick;             /* sent by exchange_quick.c, and nothing behind it */
+    bool tells_late;           /* the rows hear of the loan with what is sent on it */
+    bool is_untold;            /* ... and have not yet */
+    bool is_asker;             /* the link that opens is for a question of ours */
+    bool is_cancelled;         /* ... and what waits for the answer fails then */
+    bool is_out;               /* the present exchange is a read that left, plan_away.c */
+    bool is_cut;               /* the present exchange ends with a Flush, exchange_begin.c */
     struct names_entry *bound_first; /* the sequence that waits for its link binds it first */
-    uint64_t last_portal; /* a hash of the name that last_bound was bound to; 0: to none */
-    uint64_t watched_epoch;
+    uint64_t last_portal;  /* a hash of the name that way.last_bound was bound to; 0: to none */
     uint64_t types;        /* of the parameters that were described last */
     uint32_t types_serial; /* ... in answer to this op */
     struct columns_look look;
-    struct names_watch watched[SSTATE_MAX_WATCHED];
-    uint64_t unnamed_epoch; /* the loan in which the link was told the unnamed one, or that there
-                               is none; 0: it may have another client's */
+    struct names_way way; /* what is under way with s->names */
     int64_t homeless_until_us;
     int64_t ask_until_us; /* with `home`: a link to ask on is waited for so long; 0: for none */
     struct list homeless_node; /* ss->homeless: waits for a primary; or ss->queued */
@@ -193,10 +99,8 @@ struct errand {
     struct sstate_vars tx;     /* before the transaction; NULL outside of one */
     struct buf
         begin; /* BEGIN that waits for the first statement; a spare errand keeps its memory */
-    struct buf retry;              /* ... of this, too */
-    struct buf early;              /* replies that are no answer yet */
-    struct names_pending *pending; /* `few`, or on the heap; NULL: there are none */
-    struct names_pending few[SSTATE_FEW_PENDING];
+    struct buf retry;        /* ... of this, too */
+    struct buf early;        /* replies that are no answer yet */
     struct sstate_vars mark; /* before the present exchange; NULL outside of one */
     struct link_wish *wait;
     struct exchange_string string;
@@ -225,9 +129,6 @@ struct errand {
     struct exchange_kill *kill; /* an order about another client; NULL mostly */
     struct err *refusal; /* what the client is told instead of what the server says; NULL mostly */
     struct names_portal *portals;
-    struct names_entry *dropped;  /* by DEALLOCATE in this exchange */
-    struct names_entry *unloaded; /* failed a transaction as it was repeated in it */
-    struct names_drop *drops;     /* newest first */
 };
 
 /* What makes the session, idle or not. */
@@ -236,7 +137,6 @@ struct sstate {
     uint8_t mode : 2;         /* enum conf_pool_mode */
     uint8_t ran_code : 1;     /* that may have left something in it of which nothing is known */
     uint8_t tx : 2;           /* enum sstate_tx */
-    bool has_new_names : 1;   /* PREPARE is in the present exchange */
     bool is_counted : 1;      /* the statement at hand, as it waits for a link */
     bool has_temp_path : 1;   /* pg_temp may be in the search_path of the transaction */
     bool owes_ready : 1;      /* ReadyForQuery is held back: it is to be said when all is well */
@@ -248,7 +148,6 @@ struct sstate {
     struct exchange exchange;
     struct exchange_again again;
     struct loan loan;
-    uint16_t nsql_names;
     uint32_t pins;       /* bits by enum pin_reason */
     uint32_t shown_pins; /* as the client's row says */
     int16_t avoid_node;
@@ -256,8 +155,7 @@ struct sstate {
     uint32_t version;       /* of the protocol, as the client speaks it */
     struct sstate_vars vars;
     struct varset *base; /* the start-up parameters */
-    struct names *names;
-    struct prep *unnamed;
+    struct names names;
     struct errand *errand;  /* NULL while the client is idle */
     struct link *kept;      /* session mode: where it writes, until the goodbye; or NULL */
     uint64_t last_link;     /* id of the link borrowed last */
@@ -528,10 +426,6 @@ struct slice effects_stmt_text(const struct sql_stmt *st, struct slice sql);
 #define SSTATE_MAX_EXECUTES 8
 const struct sql_facts *effects_executed(const struct client *c, const struct sql_stmt *st,
     const struct names_entry **last, bool *is_counted);
-static inline struct slice names_entry_sql(const struct names_entry *n)
-{
-    return n->prep == NULL ? slice_of_str(n->sql) : prep_sql(n->prep);
-}
 /* What has to be known before a statement is sent. */
 /* What is then on its link, and followed by nobody. DISCARD ALL undoes a setting, and no MORE. */
 enum sstate_leaves { SSTATE_LEAVES_NOTHING, SSTATE_LEAVES_SETTING, SSTATE_LEAVES_MORE };
@@ -607,30 +501,15 @@ void leg_show_pins(struct client *c);
 /* SET, RESET, set_config(), DISCARD. False when the setting cannot be followed. */
 bool sstate_vars_note(struct sstate *s, const struct sql_stmt *st, struct slice text);
 
-/* names_portals.c: portals */
+/* follow_execute.c: portals */
 void follow_execute(struct client *c, struct slice msg);
-void names_portals_free(struct sstate *s);
-/* An exchange of an open transaction is over: those that are over go, unless it failed, and nobody
- * knows how far it came. */
-void names_portals_settle(struct sstate *s);
-
 /* follow_names.c: prepared statements */
-/* False when one more statement of so many bytes would be too much for this client
- * (client_prepared_memory). */
-bool names_have_room(const struct client *c, size_t more);
-/* The same the other way round, with what the client is told. */
-bool names_are_full(const struct client *c, size_t more, struct err *err);
 /* An error in answer to a message of ours: a PREPARE could not be repeated. True when it was that.
  */
 bool follow_sql_load_failed(struct client *c, const struct errmsg *m);
 /* What the client is to be told instead of this error: such a PREPARE's, as an ErrorResponse; NULL:
  * nothing else. */
 const char *follow_sql_why(struct client *c, const struct errmsg *m);
-struct names_entry *names_find(const struct sstate *s, struct slice name);
-/* The server said the tag of the op with this serial: what that prepared or deallocated holds,
- * whatever comes behind it. True when that was all of them. */
-bool names_note_tag(struct client *c, uint32_t serial);
-void names_free(struct client *c);
 /* A Parse is answered here: the client has the statement, and no link is told. No other one of that
  * name is there. `body`: what follows the name in the message. */
 void follow_names_learn(struct client *c, struct slice name, struct slice body);
@@ -649,18 +528,9 @@ const struct prep *follow_bound_prep(const struct client *c, struct slice body);
 bool follow_bind_wants_whole(const struct client *c, struct slice msg);
 enum feed_step follow_describe(struct client *c, struct feed_run *run, struct slice msg);
 enum feed_step follow_close(struct client *c, struct feed_run *run, struct slice msg);
-/* The statement with this content, as the client calls it; p == NULL: none of its own. */
-struct slice names_of_message(const struct client *c, const char *content_name);
 /* True when what has to be brought to the link for such SQL could fail in the middle of the
  * client's sequence: what runs has to be over first. */
 bool follow_sql_go_alone(const struct client *c, const struct sql_facts *facts);
-/* The next op makes `prep` the unnamed statement of the client, NULL: takes it away. */
-void names_pending_unnamed(struct client *c, struct prep *prep);
-/* An error came. */
-void names_pending_refused(struct client *c);
-/* A Query goes behind what is pending, which takes the unnamed statement away whatever becomes of
- * that. */
-void names_pending_overtaken(struct client *c);
 /* True when something in the sequence may change the session, as far as can be seen, or depends on
  * how what runs ends: then it is not sent while another one runs, for it must be known which of the
  * two failed. */
@@ -672,8 +542,6 @@ void follow_sql_load(struct client *c, struct feed_run *run);
 /* PREPARE was sent. DEALLOCATE was. */
 void follow_sql_note_prepare(struct client *c, const struct sql_stmt *st, struct slice sql);
 void follow_sql_note_deallocate(struct client *c, const struct sql_stmt *st);
-/* DISCARD ALL was sent. */
-void names_drop_all(struct client *c);
 /* The statement of the client that this text, EXECUTE alone, runs; NULL: none, or something else.
  */
 struct names_entry *follow_sql_executes(const struct client *c, const struct sql_facts *facts);
@@ -700,14 +568,71 @@ bool follow_parses_all(const struct client *c);
 /* Forgets the plans of the statements that the messages of `batch` parse, describe, bind or
  * EXECUTE. */
 void follow_replan(struct client *c, struct feed_run *run, struct slice batch);
+/* lent_names.c */
+/* Something whose fate is not known yet, of the next op. */
+void lent_names_push(struct client *c, enum names_pending_kind kind, struct prep *prep,
+    struct names_entry *name, bool sent);
+/* The next op makes `prep` the unnamed statement of the client, NULL: takes it away. */
+void lent_names_unnamed(struct client *c, struct prep *prep);
+/* The statement that is being noted: whether it works is for its tag to say. */
+struct names_run lent_names_run(struct client *c);
 /* What became of the statements under way. */
-void names_settle(struct client *c);
+void lent_names_settle(struct client *c);
 /* The exchange is over on its link, of which the client has been told nothing, and will be sent
  * again: its names are what they were before it. */
-void names_undo(struct client *c);
+void lent_names_undo(struct client *c);
 /* The link is dead: what it said of statements before that holds. `all_worked`: so does what it has
  * not said. */
-void names_settle_told(struct client *c, struct link *link, bool all_worked);
+void lent_names_settle_told(struct client *c, struct link *link, bool all_worked);
+
+/* lent_put.c: messages of ours, their replies swallowed */
+void lent_put_close(struct client *c, struct feed_run *run, struct slice name);
+/* Close as an entry of that kind. */
+void lent_put_close_as(struct client *c, struct feed_run *run, struct slice name, unsigned op);
+/* Is it one of the names that we give? */
+bool lent_is_our_name(struct slice name);
+/* One more statement comes to the link: with it there are no more than max_prepared_statements.
+ * True when that took a message. */
+bool lent_make_place(struct client *c, struct feed_run *run);
+/* Ends what stands before it, but never a sequence of the client's that is open: it would commit
+ * what that did, and end the skipping behind an error. */
+void lent_put_sync(struct client *c, struct feed_run *run);
+void lent_put_parse(
+    struct client *c, struct feed_run *run, struct prep *p, struct slice name, unsigned op);
+/* A Parse of which not all is there, and that is too long to be looked at. */
+enum feed_step follow_parse_unread(struct client *c, struct feed_run *run, struct slice msg);
+/* The link knows the statement after this. */
+void follow_load(struct client *c, struct feed_run *run, struct prep *p);
+/* A message with the client's name of a statement in it, sent with ours. `at` is where the name
+ * begins in the body. */
+void follow_put_renamed(
+    struct feed_run *run, struct slice msg, size_t at, size_t name_len, const struct prep *p);
+/* The statement of this Parse body (behind the name), judged, counted for the caller. */
+struct prep *follow_prep_of(struct client *c, struct slice body);
+/* The same for one that was parsed when names meant `path_hash`. */
+struct prep *follow_prep_with(struct client *c, struct slice body, uint64_t path_hash);
+/* An entry for the statement, not among the names yet. */
+struct names_entry *follow_names_of_prep(struct slice name, struct prep *p);
+/* The client has no statement of this name: the link must not have one either. */
+void lent_forget_foreign(struct client *c, struct feed_run *run, struct slice name);
+
+/* follow_execute.c */
+/* A Bind, p == NULL: of something that is not known. What executing it will do to the session. */
+void follow_portal_bound(
+    struct client *c, struct feed_run *run, struct slice portal, struct prep *p, struct slice bind);
+/* FETCH or MOVE in SQL may execute any portal that has a name. */
+void follow_note_fetch(struct client *c);
+
+/* sstate_effects.c */
+/* The name of the statement that this one executes, prepares or deallocates; empty: none. */
+struct slice effects_names_next(const struct client *c, const struct names_entry *n);
+/* follow_sql.c */
+bool sstate_names_a_statement(const struct sql_stmt *st);
+/* Bound: a statement whose SQL may name others. */
+void follow_sql_load_names(struct client *c, struct feed_run *run, struct slice sql);
+
+/* Formats and values of a Bind, as far as they are there. */
+struct slice follow_bound_values(struct slice body);
 
 /* cached.c and its like: the query cache; see results_int.h. None of these is called while
  * sessions.cache is NULL. */

@@ -95,7 +95,7 @@ static bool is_quiet(const struct client *c)
 
     return s->phase == PHASE_ATTACHED && expect_is_quiet(&c->link->expect) && !s->loan.is_fresh &&
            !s->exchange.hold && !s->owes_ready && !s->loan.detach_due && !c->server_batch &&
-           c->body_left == 0 && s->errand->npending == 0 && s->errand->mark.client == NULL &&
+           c->body_left == 0 && s->errand->way.npending == 0 && s->errand->mark.client == NULL &&
            c->link->pool->cluster_node == c->pool->cluster_node;
 }
 

@@ -15,8 +15,7 @@
 #include "wire/batch.h"
 
 #include "results/results_int.h"
-#include "follow/follow_columns_int.h"
-#include "names/names_int.h"
+#include "sstate_int.h"
 #include "sstate/phase_int.h"
 
 /* Of which kind a key is. */
@@ -356,8 +355,8 @@ enum feed_step cached_query(struct client *c, struct slice sql, const struct sql
         return miss(c, j, &said, &l, hit.took_us);
     if (step != FEED_LOCAL)
         return step;
-    prep_unref(&s->unnamed); /* as any simple query does */
-    s->errand->unnamed_epoch = 0;
+    prep_unref(&s->names.unnamed); /* as any simple query does */
+    s->errand->way.unnamed_epoch = 0;
     tell(c, &hit, sql);
     return FEED_LOCAL;
 }
@@ -370,12 +369,13 @@ static struct prep *prep_of(
 {
     *n = NULL;
     if (sent->parse.p != NULL)
-        return sent->name.n == 0 && names_have_room(c, sent->sql.n)
+        return sent->name.n == 0 && names_have_room(&c->sstate->names,
+                                        c->ss->conf->client_prepared_memory_bytes, sent->sql.n)
                    ? follow_prep_of(c, batch_lone_statement(sent))
                    : NULL;
     if (sent->name.n == 0)
         return unnamed == NULL ? NULL : prep_ref(unnamed);
-    *n = names_find(c->sstate, sent->name);
+    *n = names_find(&c->sstate->names, sent->name);
     return *n == NULL || (*n)->prep == NULL ? NULL : prep_ref((*n)->prep);
 }
 
@@ -395,18 +395,12 @@ static void note_answered(
     struct sstate *s = c->sstate;
 
     if (sent->parse.p != NULL) {
-        prep_unref(&s->unnamed);
-        s->unnamed = prep_ref(p);
-        s->errand->unnamed_epoch = 0;
+        prep_unref(&s->names.unnamed);
+        s->names.unnamed = prep_ref(p);
+        s->errand->way.unnamed_epoch = 0;
     }
     if (n != NULL)
         n->is_described = n->is_described || sent->describes;
-}
-
-/* Who asks for no description has one already; without it nobody knows whether a result fits. */
-static bool lacks_description(const struct batch_lone *sent, const struct names_entry *n)
-{
-    return n != NULL && !sent->describes && n->told == 0;
 }
 
 /* One statement of a sequence, while it is looked at. */
@@ -465,8 +459,10 @@ static enum feed_step make_lone(struct client *c, struct lone *o)
     cached_note_judged(c, facts, o->l.sql, o->j);
     if (o->n != NULL && !sent->describes)
         o->l.told = o->n->told;
+    /* Who asks for no description has one; without it nobody knows whether a result fits. */
     if (r != QCACHE_R_NONE || reason_of(o->j, is_forced) != QCACHE_R_NONE || !is_eligible(c) ||
-        lacks_description(sent, o->n) || !make_key(c, &o->l, o->j) || !results_are_good(c))
+        (o->n != NULL && !sent->describes && o->n->told == 0) || !make_key(c, &o->l, o->j) ||
+        !results_are_good(c))
         return FEED_AGAIN;
     o->said =
         (struct cached_said){.facts = facts, .sql = o->l.sql, .params = {o->l.types, o->l.values}};
@@ -499,7 +495,7 @@ struct several {
 /* All of them as drivers send one each. */
 static bool read_several(struct client *c, const char *p, const char *end, struct several *s)
 {
-    struct prep *unnamed = c->sstate->unnamed;
+    struct prep *unnamed = c->sstate->names.unnamed;
     bool is_over = false;
 
     s->n = 0;
@@ -620,7 +616,7 @@ static enum feed_step look_ahead(struct client *c, const char *p, const char *en
     struct batch_msg m;
     int n;
 
-    for (n = 0; n < SSTATE_MAX_PENDING && batch_next(&p, end, &m) && !m.is_bad; n++) {
+    for (n = 0; n < NAMES_MAX_PENDING && batch_next(&p, end, &m) && !m.is_bad; n++) {
         const struct prep *prep = m.type == FE_BIND ? follow_bound_prep(c, m.body) : NULL;
         struct slice sql = m.type == FE_PARSE ? m.sql : slice_of(NULL, 0);
         const struct sql_facts *facts;
@@ -652,7 +648,7 @@ enum feed_step cached_batch(struct client *c, const char *p, const char *end, co
         step = look_at_several(c, p, end, whole);
         return step == FEED_AGAIN ? look_ahead(c, p, end) : step;
     }
-    o.prep = prep_of(c, &o.sent, c->sstate->unnamed, &o.n);
+    o.prep = prep_of(c, &o.sent, c->sstate->names.unnamed, &o.n);
     if (o.prep == NULL)
         return look_ahead(c, p, end);
     step = look_at_lone(c, &o);

@@ -16,14 +16,6 @@
 #include "qcache/qcache.h"
 
 #include "results/results_int.h"
-#include "sstate/sstate_vars_int.h"
-
-/* A table as a whole: results of all of it, and those of single rows. */
-static void add_table(struct results_cells *s, cache_cell db, uint32_t oid)
-{
-    results_cells_add(s, cache_cell_table(db, oid));
-    results_cells_add(s, cache_cell_whole(db, oid));
-}
 
 /* ... what no cell stands for is among it: roles, databases. */
 static bool writes_all(const struct cached *sc)
@@ -84,13 +76,6 @@ void cached_tell_far(struct client *c)
     cache_gens_hold(sc->gens, sc->proc, told.p, told.n);
     results_tell_add(c, &told, writes_all(sc), sc->watch);
     sc->owes_word = false;
-}
-
-/* The outcome is known: with memcached others have to know before the client does. */
-static void release(struct client *c, struct cached *sc)
-{
-    cached_tell_far(c);
-    let_go(c, sc);
 }
 
 /* A transaction block is open for what is sent now, and stays so: whatever runs in it waits for its
@@ -154,8 +139,10 @@ static void add_writes(struct client *c, uint32_t writes, const struct qcache_ju
         results_cells_add(more, cache_cell_table(db, QCACHE_OID_NONE));
     for (i = 0; i < nrows; i++)
         results_cells_add(more, cell[i]);
-    for (i = 0; nrows == 0 && j != NULL && (writes & QCACHE_W_TABLES) != 0 && i < j->nwrites; i++)
-        add_table(more, db, j->writes[i]);
+    for (i = 0; nrows == 0 && j != NULL && (writes & QCACHE_W_TABLES) != 0 && i < j->nwrites; i++) {
+        results_cells_add(more, cache_cell_table(db, j->writes[i]));
+        results_cells_add(more, cache_cell_whole(db, j->writes[i])); /* results of single rows */
+    }
     qcache_note_judged(&sc->judged, writes, j);
     sc->traits |= nrows == 0 ? QCACHE_W_TABLES : 0;
     sc->traits |= writes & QCACHE_W_ALL;
@@ -254,8 +241,10 @@ void cached_settle_writes(struct client *c)
      */
     if (!is_open && !sc->is_held && (sc->traits & QCACHE_W_COMMITS) != 0)
         hold(c, sc);
-    if (sc->is_held || sc->owes_word)
-        release(c, sc);
+    if (sc->is_held || sc->owes_word) {
+        cached_tell_far(c); /* others have to know before the client does */
+        let_go(c, sc);
+    }
     if (is_open && sc->commits_sent)
         sc->traits |= QCACHE_W_COMMITS;
     sc->commits_sent = false;

@@ -13,7 +13,6 @@
 #include "config/pools_conf.h"
 #include "ipc/hold.h"
 #include "ipc/orders.h"
-#include "wire/writer.h"
 
 #include "console_int.h"
 

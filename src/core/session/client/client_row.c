@@ -162,19 +162,14 @@ void client_row_pin(struct client *c, unsigned pins)
             dbstats_add(&c->stats.row->npins[i], 1);
 }
 
-/* What a wait has to do besides the row. */
-static void row_on_waiting(struct client *c)
-{
-    client_stats_on_wait_begin(c);
-    client_limits_on_busy(c);
-}
-
 void client_row_state(struct client *c, enum client_state state, enum wait_reason reason)
 {
     struct client_row *row = c->row;
 
-    if (state == CLIENT_STATE_WAITING)
-        row_on_waiting(c);
+    if (state == CLIENT_STATE_WAITING) {
+        client_stats_on_wait_begin(c);
+        client_limits_on_busy(c);
+    }
     if (row == NULL)
         return;
     shm_write_begin(&row->seq);
@@ -291,16 +286,13 @@ COLD static void tell_duration(struct client *c)
             loop_now_us(c->ss->loop) - s->sent_us);
 }
 
-/* -1 says no; of two of them that leaves a negative number. */
-static inline bool logs_durations(const struct conf *conf)
-{
-    return (conf->log_min_duration_statement_ms & conf->log_min_duration_sample_ms) >= 0;
-}
-
 HOT static inline void note_end(struct client *c)
 {
+    const struct conf *conf = c->ss->conf;
+
     c->last_active_us = loop_now_us(c->ss->loop);
-    if (logs_durations(c->ss->conf))
+    /* -1 says no; of two of them that leaves a negative number. */
+    if ((conf->log_min_duration_statement_ms & conf->log_min_duration_sample_ms) >= 0)
         tell_duration(c);
     client_stats_on_quiet(c);
     if (c->rare != NULL)

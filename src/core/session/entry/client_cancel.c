@@ -12,7 +12,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/assert.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "ipc/mailbox.h"
@@ -96,11 +95,6 @@ static void close_canceller(int fd)
 {
     if (fd != -1)
         close(fd);
-}
-
-static bool may_be_travelling(const struct sessions *ss)
-{
-    return loop_now_us(ss->loop) - session_moved_us(ss->shared) < TRAVEL_MAX_US;
 }
 
 /* A client that waits for a server connection, or for one to be opened, waits no more: what it
@@ -246,7 +240,8 @@ static void cancel_route(struct sessions *ss, struct cancel_mail *m, int fd)
 
     m->row = cancel_find_row(ss, m->pid, slice_of(m->key, m->key_len), &row);
     m->client_id = m->row == ROWS_NO_ROW ? 0 : row.id;
-    if (m->row == ROWS_NO_ROW && !may_be_travelling(ss)) {
+    if (m->row == ROWS_NO_ROW &&
+        loop_now_us(ss->loop) - session_moved_us(ss->shared) >= TRAVEL_MAX_US) { /* none travels */
         log_caused(LVL_LOG, "invalid cancel key");
         close_canceller(fd);
     } else if (m->row == ROWS_NO_ROW) {

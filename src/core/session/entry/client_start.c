@@ -9,7 +9,6 @@
 #include "base/log.h"
 #include "config/conf.h"
 #include "config/conf_param.h"
-#include "wire/writer.h"
 
 #include "client/client_tls_int.h"
 

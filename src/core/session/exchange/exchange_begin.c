@@ -218,14 +218,10 @@ static int home_node(struct client *c)
     return home != NULL ? home->pool->cluster_node : sstate_write_node(c);
 }
 
-static bool is_in_tx(const struct client *c)
-{
-    return c->sstate->tx == SSTATE_TX_VIRTUAL || c->sstate->errand->home != NULL;
-}
-
 static bool ends_process(const struct client *c, const struct route_decision *d)
 {
-    return d->reason == ROUTE_R_BACKEND_PID && conf_has_node(c->ss->conf, d->node) && !is_in_tx(c);
+    return d->reason == ROUTE_R_BACKEND_PID && conf_has_node(c->ss->conf, d->node) &&
+           c->sstate->tx != SSTATE_TX_VIRTUAL && c->sstate->errand->home == NULL;
 }
 
 /* Where the router wants it, when that may be; else where the transaction lives, or writes go. */
@@ -310,8 +306,8 @@ static enum feed_step on_present_link(struct client *c, bool is_alone)
         return FEED_PARK; /* it would have two ends in one */
     if (is_alone || s->exchange.hold || s->again.may_retry || s->errand->is_out ||
         s->again.what != AGAIN_NO || s->owes_ready || s->loan.is_unsure ||
-        (s->loan.begun_here && s->exchange.recovered) || s->errand->nuncertain > 0 ||
-        s->errand->npending >= SSTATE_MAX_PENDING ||
+        (s->loan.begun_here && s->exchange.recovered) || s->errand->way.nuncertain > 0 ||
+        s->errand->way.npending >= NAMES_MAX_PENDING ||
         c->link->pool->cluster_node != c->pool->cluster_node) {
         if (!is_lost)
             return FEED_PARK; /* what runs is not mixed with this */
@@ -537,9 +533,9 @@ static enum feed_step look_at_bind(struct client *c, struct slice name, struct b
 
     if (name.n == 0 ? look->unnamed.p != NULL : prep_is_same_name(name, look->named))
         return FEED_PASS; /* judged when it was parsed */
-    if (name.n == 0 && c->sstate->unnamed != NULL)
-        return look_at_sql(c, prep_sql(c->sstate->unnamed), look);
-    n = names_find(c->sstate, name);
+    if (name.n == 0 && c->sstate->names.unnamed != NULL)
+        return look_at_sql(c, prep_sql(c->sstate->names.unnamed), look);
+    n = names_find(&c->sstate->names, name);
     if (n != NULL && n->prep != NULL)
         return look_at_sql(c, prep_sql(n->prep), look);
     look->may_leave = false;
@@ -726,7 +722,7 @@ static bool lone_lacks(struct client *c, const char *p, const char *end)
         return false;
     if (sent.parse.p != NULL)
         return c->kind->lacks(c, sent.sql);
-    n = names_find(c->sstate, sent.name);
+    n = names_find(&c->sstate->names, sent.name);
     return n != NULL && n->prep != NULL && c->kind->lacks(c, prep_sql(n->prep));
 }
 

@@ -378,11 +378,11 @@ static void on_exchange_over(struct client *c)
         return;
     s->loan.is_unsure = s->loan.is_unsure || (s->loan.has_closed && s->exchange.saw_error);
     s->loan.has_closed = false;
-    s->errand->unloaded = NULL;
+    s->errand->way.unloaded = NULL;
     if (s->again.what != AGAIN_NO)
-        names_undo(c);
+        lent_names_undo(c);
     s->errand->is_cut = false;
-    names_settle(c);
+    lent_names_settle(c);
     follow_settle(c);
     if (s->again.what == AGAIN_REPLANNED) {
         replan(c);
@@ -476,8 +476,8 @@ static void on_settled(void *owner, struct link *link)
         client_leave(c);
         return;
     }
-    if (c->sstate->errand->npending > 0)
-        names_settle(c);
+    if (c->sstate->errand->way.npending > 0)
+        lent_names_settle(c);
     if (c->is_parked)
         client_unpark(c);
 }
@@ -519,7 +519,7 @@ static bool rename_statement(struct client *c, struct link *link, struct slice m
 
     if (found == NULL || (size_t)(msg.p + msg.n - found) < PREP_NAME_BYTES + 2)
         return false;
-    name = names_of_message(c, found + 1);
+    name = names_of_content(&c->sstate->errand->way, found + 1);
     if (name.p == NULL)
         return false;
     rest = found + 1 + PREP_NAME_BYTES;
@@ -720,7 +720,7 @@ static bool on_error(void *owner, struct link *link, const struct errmsg *m)
         return true;
     s->exchange.saw_error = true;
     if (!slice_eq_str(m->sqlstate, "08P01")) /* a malformed message is as good as none */
-        names_pending_refused(c);
+        names_pending_refused(&c->sstate->errand->way, c->link->expect.refused);
     again = sent_again(c, link, m);
     if (again != AGAIN_NO) {
         s->again.what = again;

@@ -9,12 +9,10 @@
 #include <string.h>
 
 #include "auth/auth_book.h"
-#include "base/hot.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "config/conf.h"
 #include "config/pools_conf.h"
-#include "wire/writer.h"
 
 #include "exchange/exchange_mode_int.h"
 #include "lent/lent_int.h"

@@ -125,8 +125,8 @@ static void lost_roll_back(struct client *c)
     s->reset_seen = false;
     s->look_at_pins = false;
     s->errand->untied = 0;
-    s->errand->unnamed_epoch = 0;
-    names_portals_free(s);
+    s->errand->way.unnamed_epoch = 0;
+    names_portals_free(&s->errand->portals);
 }
 
 static void avoid_node(struct client *c, int node)
@@ -622,10 +622,10 @@ static void lost_names(struct client *c, const struct loss *l)
     const struct expect *owed = &l->link->expect;
 
     if ((l->facts & (LOST_MAY_REPEAT | LOST_WAS_REFUSED)) == 0)
-        names_settle_told(c, l->link, l->nrolled > 0 && l->nrolled == owed->len);
+        lent_names_settle_told(c, l->link, l->nrolled > 0 && l->nrolled == owed->len);
     s->exchange.saw_error = (l->facts & LOST_IS_OVER) == 0;
     s->errand->lost_query = expect_head(owed) == OP_QUERY ? owed->nended + 1 : 0;
-    names_settle(c);
+    lent_names_settle(c);
     s->errand->lost_query = 0;
     s->exchange.saw_error = false;
 }

@@ -212,7 +212,7 @@ int exchange_mode_change(struct client *c, int wanted, struct err *err)
     if (s->pins != 0)
         return refuse(err, "while the session is tied to its server connection",
             "SHOW POOL_CLIENTS says by what.");
-    if (s->names != NULL && s->names->table.count > 0)
+    if (s->names.set != NULL && s->names.set->table.count > 0)
         return refuse(err, "while there are prepared statements", "DEALLOCATE ALL ends them.");
     s->mode = (uint8_t)wanted;
     s->shown_pins = ~s->pins; /* to be shown again */

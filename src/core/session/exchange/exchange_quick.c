@@ -15,7 +15,7 @@
 #include "wire/batch.h"
 
 #include "follow/follow_columns_int.h"
-#include "names/names_int.h"
+#include "sstate_int.h"
 
 /* One statement, and what is known of it. */
 struct quick_batch {
@@ -60,10 +60,11 @@ HOT static bool find_statement(struct client *c, struct quick_batch *q)
     struct sstate *s = c->sstate;
 
     if (q->sent.parse.p == NULL) {
-        q->n = names_find(s, q->sent.name);
+        q->n = names_find(&s->names, q->sent.name);
         q->prep = q->n == NULL || q->n->prep == NULL ? NULL : prep_ref(q->n->prep);
     } else if (may_be_plain(q->sent.sql) && !admin_kill_is_likely(q->sent.sql) &&
-               names_have_room(c, q->sent.sql.n)) {
+               names_have_room(
+                   &s->names, c->ss->conf->client_prepared_memory_bytes, q->sent.sql.n)) {
         q->prep = follow_prep_of(c, batch_lone_statement(&q->sent));
     }
     return q->prep != NULL && q->prep->is_plain;
@@ -175,13 +176,13 @@ static void pass_batch(
         cached_bound(c, q->prep, batch_lone_values(&q->sent));
     if (q->sent.parse.p != NULL) {
         sql = prep_sql(q->prep);
-        names_pending_unnamed(c, q->prep);
+        lent_names_unnamed(c, q->prep);
         link_expect(c->link, OP_PARSE | OP_NOTE);
         run->start = p;
     } else {
         if (!q->is_as_told) /* else it is there */
             follow_load(c, run, q->prep);
-        t->last_bound = n;
+        t->way.last_bound = n;
         n->is_described = n->is_described || q->sent.describes;
         follow_put_renamed(run, q->sent.bind, 1, q->sent.name.n, q->prep);
         run->start = q->sent.bind.p + q->sent.bind.n;
@@ -228,7 +229,7 @@ HOT enum feed_step exchange_quick_batch(
     struct slice msgs;
     int node;
 
-    if (!is_free(c) || s->nsql_names > 0 || !read_batch(p, end, &q))
+    if (!is_free(c) || names_nsql(&s->names) > 0 || !read_batch(p, end, &q))
         return FEED_AGAIN;
     if (c->ss->cache != NULL) {
         errand_begin(c);
@@ -338,7 +339,7 @@ HOT static bool ends_within(struct client *c)
 {
     struct errand *t = c->sstate->errand;
 
-    if (c->link->tx_status != 'T' || c->link->expect.nnotes > 0 || t->npending > 0)
+    if (c->link->tx_status != 'T' || c->link->expect.nnotes > 0 || t->way.npending > 0)
         return false;
     t->is_quick = false;
     client_note_idle(c);
@@ -356,8 +357,8 @@ HOT bool exchange_quick_ends(struct client *c)
         return ends_within(c);
     if (c->link->tx_status != 'I')
         return false;
-    if (s->errand->npending > 0 || c->link->expect.nnotes > 0)
-        names_settle(c);
+    if (s->errand->way.npending > 0 || c->link->expect.nnotes > 0)
+        lent_names_settle(c);
     if (s->errand->early.len > 0)
         client_send(c, &s->errand->early);
     s->errand->is_quick = false;

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/hot.h"
-#include "base/log.h"
 #include "config/conf.h"
 #include "wire/message.h"
 #include "wire/reader.h"

@@ -7,7 +7,6 @@
 
 #include "admin/kill.h"
 #include "base/hot.h"
-#include "base/mem.h"
 #include "config/conf.h"
 #include "wire/message.h"
 #include "wire/reader.h"
@@ -16,7 +15,7 @@
 #include "client/client_lost_int.h"
 #include "follow/follow_columns_int.h"
 #include "lent/lent_int.h"
-#include "names/names_int.h"
+#include "sstate_int.h"
 #include "sstate/sstate_vars_int.h"
 
 /* A message of the client, or as much of it as has come. */
@@ -134,7 +133,9 @@ WARM static bool is_refused(
         return true;
     }
     for (i = 0; i < facts->nstmts; i++)
-        if (facts->stmts[i].kind == SQL_PREPARE && names_are_full(c, facts->stmts[i].len, err))
+        if (facts->stmts[i].kind == SQL_PREPARE &&
+            names_are_full(&c->sstate->names, c->ss->conf->client_prepared_memory_bytes,
+                facts->stmts[i].len, err))
             return true;
     if (e->pins != 0 && refuses_ties(c)) {
         err_of_tie(err);
@@ -193,19 +194,19 @@ HOT static void note_query(struct client *c, struct slice sql, uint32_t traits,
 {
     struct sstate *s = c->sstate;
     /* A simple query takes the unnamed one with it, but one that is malformed does not. */
-    bool takes =
-        (s->unnamed != NULL || s->errand->npending > 0) && memchr(sql.p, '\0', sql.n) == NULL;
-    bool may_be_skipped = c->server_batch && takes && s->unnamed != NULL;
+    bool takes = (s->names.unnamed != NULL || s->errand->way.npending > 0) &&
+                 memchr(sql.p, '\0', sql.n) == NULL;
+    bool may_be_skipped = c->server_batch && takes && s->names.unnamed != NULL;
 
     if (c->ss->cache != NULL)
         cached_query_sent(c, sql, found);
     if (may_be_skipped)
-        names_pending_unnamed(c, NULL);
+        lent_names_unnamed(c, NULL);
     else if (takes && !c->server_batch)
-        names_pending_overtaken(c);
+        names_pending_overtaken(&c->sstate->errand->way);
     if (takes)
-        prep_unref(&s->unnamed);
-    s->errand->unnamed_epoch = 0;
+        prep_unref(&s->names.unnamed);
+    s->errand->way.unnamed_epoch = 0;
     s->is_counted = false;
     lent_expect_end(c, (may_be_skipped ? OP_QUERY | OP_NOTE : OP_QUERY) | s->errand->op_flags);
     count_statement(
@@ -452,17 +453,11 @@ static bool parse_is_refused(struct client *c, struct slice body, struct err *er
     struct slice types = slice_of("", 0);
 
     if (c->sstate->mode != CONF_POOL_STATEMENT && !is_away(c) && !refuses_ties(c) &&
-        !names_are_full(c, sql.n, err))
+        !names_are_full(&c->sstate->names, c->ss->conf->client_prepared_memory_bytes, sql.n, err))
         return false;
     if (sql.n > 0)
         types = slice_of(sql.p + sql.n + 1, (size_t)(body.p + body.n - (sql.p + sql.n + 1)));
     return bound_is_refused(c, sql, types, slice_of(NULL, 0), err);
-}
-
-/* What was parsed before is looked at again. */
-static bool looks_at_binds(const struct client *c)
-{
-    return is_away(c) || refuses_ties(c);
 }
 
 static bool bind_is_refused(struct client *c, struct slice body, struct err *err)
@@ -478,13 +473,13 @@ static bool bind_is_refused(struct client *c, struct slice body, struct err *err
  * was answered here, when nothing of the sequence has gone to the server yet. */
 static bool is_full_of_pending(struct client *c)
 {
-    if (c->sstate->errand->npending < SSTATE_MAX_PENDING)
+    if (c->sstate->errand->way.npending < NAMES_MAX_PENDING)
         return false;
     if (c->link->expect.skipping)
-        names_settle(c);
+        lent_names_settle(c);
     else if (c->link->expect.nnotes > 0)
-        names_settle_told(c, c->link, false);
-    return c->sstate->errand->npending >= SSTATE_MAX_PENDING;
+        lent_names_settle_told(c, c->link, false);
+    return c->sstate->errand->way.npending >= NAMES_MAX_PENDING;
 }
 
 /* What runs changes the session, or its end is told later, when all is right: it must remain the
@@ -536,7 +531,8 @@ static bool extended_is_refused(struct client *c, const struct feed_msg *m, stru
 {
     if (m->type == FE_PARSE)
         return m->is_whole && parse_is_refused(c, m->body, err);
-    return m->type == FE_BIND && looks_at_binds(c) && bind_is_refused(c, m->body, err);
+    return m->type == FE_BIND && (is_away(c) || refuses_ties(c)) &&
+           bind_is_refused(c, m->body, err);
 }
 
 /* To the server, or in its place `refusal`. */

@@ -32,8 +32,8 @@ static bool find_known(const struct client *c, struct client_word *w)
     const struct names_entry *n;
     struct prep *prep;
 
-    n = w->name.n == 0 ? NULL : names_find(c->sstate, w->name);
-    prep = w->name.n == 0 ? c->sstate->unnamed : n == NULL ? NULL : n->prep;
+    n = w->name.n == 0 ? NULL : names_find(&c->sstate->names, w->name);
+    prep = w->name.n == 0 ? c->sstate->names.unnamed : n == NULL ? NULL : n->prep;
     if (prep == NULL)
         return false;
     w->sql = prep_sql(prep);
@@ -45,8 +45,8 @@ static bool is_free(const struct client *c, const struct client_word *w)
 {
     if (w->name.n == 0)
         return true;
-    return w->name.n <= 1024 && names_find(c->sstate, w->name) == NULL &&
-           names_have_room(c, w->sql.n);
+    return w->name.n <= 1024 && names_find(&c->sstate->names, w->name) == NULL &&
+           names_have_room(&c->sstate->names, c->ss->conf->client_prepared_memory_bytes, w->sql.n);
 }
 
 /* Types of parameters: Bind has to give them. */

@@ -9,7 +9,7 @@
 #include "base/hot.h"
 #include "base/mem.h"
 
-#include "names/names_int.h"
+#include "sstate_int.h"
 #include "sstate/sstate_vars_int.h"
 
 #define PIN_BIT(sym) (1U << PIN_REASON_##sym)
@@ -164,8 +164,8 @@ static bool prepares_nothing(const struct sstate *s)
 {
     unsigned i;
 
-    for (i = 0; i < s->errand->npending; i++)
-        if (s->errand->pending[i].kind == PENDING_NAME)
+    for (i = 0; i < s->errand->way.npending; i++)
+        if (s->errand->way.pending[i].kind == PENDING_NAME)
             return false;
     return true;
 }
@@ -276,7 +276,7 @@ WARM void follow_note_tag(struct client *c, struct slice tag)
     struct tx_end *e = s->errand->ends;
 
     s->errand->string.ntags++;
-    if (names_note_tag(c, serial) && slice_eq_str(tag, "DISCARD ALL")) {
+    if (names_note_tag(&s->errand->way, serial) && slice_eq_str(tag, "DISCARD ALL")) {
         note_discarded(s);
         c->kind->routed(c, ROUTED_DISCARD);
     }
@@ -343,7 +343,7 @@ static void note_discard(struct client *c, const struct sql_stmt *st)
         s->errand->untied |= s->pins & ~PIN_BIT(SESSION_MODE);
         /* In a block it is refused: that is the same still. */
         s->exchange.tx_is_over = s->exchange.tx_is_string && !s->exchange.has_tx_words;
-        names_drop_all(c);
+        names_drop_all(&c->sstate->errand->way, &c->link->preps, lent_names_run(c));
     } else if (slice_ieq_str(st->name, "temp") || slice_ieq_str(st->name, "temporary")) {
         s->pins &= ~PIN_BIT(TEMP_TABLE);
     }
@@ -616,13 +616,13 @@ static void settle_transaction(struct sstate *s, bool is_open)
         s->has_temp_path = false;
         savepoints_forget(&s->errand->savepoints);
         if (s->errand->portals != NULL)
-            names_portals_free(s);
+            names_portals_free(&s->errand->portals);
         s->errand->leave.may_go_out = false;
         s->errand->leave.portal_left = false;
     } else {
         begin(s); /* by a statement that was not looked at */
         if (s->errand->portals != NULL)
-            names_portals_settle(s);
+            names_portals_settle(&s->errand->portals, s->exchange.saw_error);
     }
 }
 
@@ -665,7 +665,7 @@ void follow_end_lost(struct sstate *s)
     sstate_vars_clear(&s->errand->tx);
     savepoints_forget(&s->errand->savepoints);
     ends_free(s);
-    names_portals_free(s);
+    names_portals_free(&s->errand->portals);
 }
 
 void follow_roll_back(struct client *c)
@@ -684,7 +684,7 @@ void follow_free(struct client *c)
     savepoints_forget(&s->errand->savepoints);
     ends_free(s);
     sstate_vars_clear(&s->vars);
-    names_portals_free(s);
+    names_portals_free(&s->errand->portals);
     varset_unref(&s->base);
 }
 

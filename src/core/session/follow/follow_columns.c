@@ -10,7 +10,6 @@
 
 #include <string.h>
 
-#include "base/hot.h"
 #include "base/mem.h"
 #include "wire/batch.h"
 #include "wire/errmsg.h"
@@ -18,7 +17,7 @@
 #include "wire/writer.h"
 
 #include "follow/follow_columns_int.h"
-#include "names/names_int.h"
+#include "sstate_int.h"
 #include "sstate/phase_int.h"
 
 static const char stale_text[] = "cached plan must not change result type";
@@ -67,12 +66,12 @@ static unsigned watch(struct client *c, struct names_entry *n, bool is_ours)
     struct errand *t = c->sstate->errand;
     struct names_watch *w;
 
-    if (t->watched_epoch != c->link->epoch)
-        t->nwatched = 0;
-    t->watched_epoch = c->link->epoch;
-    if (t->nwatched == SSTATE_MAX_WATCHED)
+    if (t->way.watched_epoch != c->link->epoch)
+        t->way.nwatched = 0;
+    t->way.watched_epoch = c->link->epoch;
+    if (t->way.nwatched == NAMES_MAX_WATCHED)
         return op;
-    w = &t->watched[t->nwatched++];
+    w = &t->way.watched[t->way.nwatched++];
     w->serial = expect_next_serial(&c->link->expect);
     w->is_ours = is_ours;
     w->name = n;
@@ -94,16 +93,16 @@ void follow_columns_forget(struct client *c, const struct prep *p)
     struct errand *t = c->sstate->errand;
     unsigned i;
 
-    for (i = 0; i < t->nwatched; i++)
-        if (t->watched[i].name != NULL && t->watched[i].name->prep == p)
-            t->watched[i].name = NULL;
+    for (i = 0; i < t->way.nwatched; i++)
+        if (t->way.watched[i].name != NULL && t->way.watched[i].name->prep == p)
+            t->way.watched[i].name = NULL;
 }
 
 /* Those in front were skipped behind an error. */
 static void drop_watches(struct errand *t, unsigned n)
 {
-    t->nwatched = (uint8_t)(t->nwatched - n);
-    memmove(t->watched, t->watched + n, t->nwatched * sizeof t->watched[0]);
+    t->way.nwatched = (uint8_t)(t->way.nwatched - n);
+    memmove(t->way.watched, t->way.watched + n, t->way.nwatched * sizeof t->way.watched[0]);
 }
 
 void follow_columns_on_told(
@@ -115,9 +114,9 @@ void follow_columns_on_told(
     struct names_watch w;
     unsigned i = 0;
 
-    if (link != c->link || t->watched_epoch != link->epoch)
+    if (link != c->link || t->way.watched_epoch != link->epoch)
         return;
-    while (i < t->nwatched && (int32_t)(t->watched[i].serial - serial) < 0)
+    while (i < t->way.nwatched && (int32_t)(t->way.watched[i].serial - serial) < 0)
         i++;
     drop_watches(t, i);
     if (type == BE_PARAMETER_DESCRIPTION) {
@@ -128,8 +127,8 @@ void follow_columns_on_told(
     columns = hash_columns(type, body) & ~COLUMNS_TYPES;
     if (t->types_serial == serial)
         columns |= t->types;
-    if (t->nwatched > 0 && t->watched[0].serial == serial) {
-        w = t->watched[0];
+    if (t->way.nwatched > 0 && t->way.watched[0].serial == serial) {
+        w = t->way.watched[0];
         drop_watches(t, 1);
         if (w.name != NULL) {
             prepset_set_columns(&link->preps, w.name->prep->id,
@@ -163,7 +162,7 @@ static struct names_entry *told_name(const struct client *c, struct slice bind)
     struct batch_msg m;
 
     batch_read(&m, FE_BIND, message_body(bind));
-    n = m.name.n == 0 ? NULL : names_find(c->sstate, m.name);
+    n = m.name.n == 0 ? NULL : names_find(&c->sstate->names, m.name);
     return n == NULL || n->prep == NULL || n->told == 0 ? NULL : n;
 }
 
@@ -186,7 +185,7 @@ struct names_entry *follow_columns_first(struct client *c, const char *p, const 
     struct names_entry *n;
     struct slice bind;
 
-    if (*p != FE_BIND || c->sstate->names == NULL || end - p < PROTO_HEADER_BYTES)
+    if (*p != FE_BIND || c->sstate->names.set == NULL || end - p < PROTO_HEADER_BYTES)
         return NULL;
     bind = slice_of(p, message_bytes(p));
     if ((size_t)(end - p) < bind.n)
@@ -235,7 +234,7 @@ bool follow_columns_ask(struct client *c, struct feed_run *run, struct names_ent
 
     if (!may_ask(c, n) || follow_columns_agree(n->told, prepset_columns(&c->link->preps, p->id)))
         return false;
-    t->look.at = n;
+    t->way.looked_at = n;
     t->look.epoch = c->link->epoch;
     t->look.id = id_of(p);
     t->look.from = expect_next_serial(&c->link->expect);
@@ -297,14 +296,14 @@ void follow_columns_asked(struct client *c)
     struct errand *t = c->sstate->errand;
     struct prepset *preps = &c->link->preps;
 
-    if (t->look.at != NULL && t->look.failed)
-        prepset_remove(preps, t->look.at->prep->id); /* it was not parsed */
-    else if (t->look.at != NULL)
-        prepset_confirm(preps, t->look.at->prep->id);
+    if (t->way.looked_at != NULL && t->look.failed)
+        prepset_remove(preps, t->way.looked_at->prep->id); /* it was not parsed */
+    else if (t->way.looked_at != NULL)
+        prepset_confirm(preps, t->way.looked_at->prep->id);
     c->sstate->loan.is_unsure = t->look.failed; /* it may have been cut short behind the Parse */
     c->sstate->loan.has_closed = false;         /* that is done */
-    t->look.at = NULL;
-    t->nwatched = 0;
+    t->way.looked_at = NULL;
+    t->way.nwatched = 0;
     phase_goto(c, PHASE_ATTACHED);
     if (t->look.failed && t->refusal != NULL)
         tell_failure(c);
@@ -322,7 +321,7 @@ bool follow_columns_differ(struct client *c, struct slice msg, const char *end)
     const struct names_entry *n;
     uint64_t columns;
 
-    if (c->sstate->names == NULL || c->link->expect.skipping)
+    if (c->sstate->names.set == NULL || c->link->expect.skipping)
         return false;
     n = told_name(c, msg);
     if (n == NULL || n->prep->names_one)

@@ -9,7 +9,7 @@
 #include "wire/reader.h"
 
 #include "client/client_orders_int.h"
-#include "names/names_int.h"
+#include "sstate_int.h"
 #include "sstate/sstate_vars_int.h"
 
 /* Portals that are followed: each Bind looks through them. */
@@ -26,7 +26,7 @@ void follow_execute(struct client *c, struct slice msg)
 
     wire_reader_init(&r, slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES));
     name = wire_get_cstr(&r);
-    p = names_portal_find(s, name);
+    p = names_portal_find(s->errand->portals, name);
     if (p == NULL || r.bad)
         return;
     p->is_over = true;
@@ -83,7 +83,7 @@ void follow_portal_bound(
     struct sstate *s = c->sstate;
     struct names_portal *known;
 
-    while ((known = names_portal_find(s, portal)) != NULL)
+    while ((known = names_portal_find(s->errand->portals, portal)) != NULL)
         known->is_over = true;
     if (p == NULL)
         return;

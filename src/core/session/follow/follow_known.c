@@ -9,7 +9,7 @@
 #include "wire/batch.h"
 #include "wire/writer.h"
 
-#include "names/names_int.h"
+#include "sstate_int.h"
 
 /* Drivers wait for the answer before they go on with anything else (PQprepare): if that waits for a
  * link which another session of the same thread has in its transaction, it waits for ever. */
@@ -29,8 +29,8 @@ bool follow_known_parsed(struct client *c, struct slice msg, const char *end)
         return false;
     batch_read(&m, FE_PARSE, message_body(msg));
     body = batch_statement(&m);
-    if (m.is_bad || m.name.n > 1024 || names_find(s, m.name) != NULL ||
-        !names_have_room(c, body.n + m.name.n))
+    if (m.is_bad || m.name.n > 1024 || names_find(&s->names, m.name) != NULL ||
+        !names_have_room(&s->names, c->ss->conf->client_prepared_memory_bytes, body.n + m.name.n))
         return false;
     p = follow_prep_of(c, body);
     prep_need_name(p);
@@ -68,15 +68,15 @@ static void close_statement(struct client *c, struct slice name)
     struct names_entry *n;
 
     if (name.n == 0) {
-        prep_unref(&s->unnamed);
-        s->errand->unnamed_epoch = 0;
+        prep_unref(&s->names.unnamed);
+        s->errand->way.unnamed_epoch = 0;
         return;
     }
-    n = names_find(s, name);
+    n = names_find(&s->names, name);
     if (n == NULL)
         return;
-    names_take(s, n);
-    names_entry_free(s, n);
+    names_take(&s->names, n);
+    names_entry_free(&s->errand->way, n);
 }
 
 /* A link that is free at once is told, so that who parses it again has a new plan. */

@@ -12,11 +12,10 @@
 #include "config/conf.h"
 #include "wire/batch.h"
 #include "wire/reader.h"
-#include "wire/writer.h"
 
 #include "client/client_orders_int.h"
 #include "follow/follow_columns_int.h"
-#include "names/names_int.h"
+#include "sstate_int.h"
 #include "sstate/sstate_vars_int.h"
 
 /* The link may know more than is thought, since a transaction that failed and has not ended yet. */
@@ -41,7 +40,7 @@ HOT void follow_load(struct client *c, struct feed_run *run, struct prep *p)
     (void)lent_make_place(c, run);
     follow_columns_forget(c, p);
     lent_put_parse(c, run, p, prep_name(p), OP_PARSE | OP_QUIET | OP_NOTE);
-    names_pending_push(c, PENDING_PARSE, p, NULL, true);
+    lent_names_push(c, PENDING_PARSE, p, NULL, true);
     prepset_add(&c->link->preps, p->id);
 }
 
@@ -90,7 +89,7 @@ HOT struct prep *follow_prep_of(struct client *c, struct slice body)
 {
     struct sstate *s = c->sstate;
     uint64_t path_hash = follow_types_path(c, body);
-    struct prep *p = s->unnamed;
+    struct prep *p = s->names.unnamed;
 
     if (p != NULL && p->path_hash == path_hash && slice_eq(slice_of(p->body, p->body_len), body))
         return prep_ref(p); /* mostly: the same again */
@@ -168,14 +167,15 @@ static enum feed_step parse_named(
     struct names_entry *n;
     struct err err;
 
-    if (names_are_full(c, p->body_len + name.n, &err))
+    if (names_are_full(&c->sstate->names, c->ss->conf->client_prepared_memory_bytes,
+            p->body_len + name.n, &err))
         return follow_refuse(c, run, &err);
     n = follow_names_of_prep(name, p);
-    names_put(s, n);
+    names_put(&s->names, n);
     if (prepset_touch(&c->link->preps, p->id)) {
         if (!may_be_aborted(c) && !may_be_stale(c) && !expect_may_blur(&c->link->expect) &&
             !p->names_one) {
-            names_pending_push(c, PENDING_NAME, p, n, false);
+            lent_names_push(c, PENDING_NAME, p, n, false);
             link_reply_made(c->link, OP_MADE_PARSED | OP_NOTE);
             return FEED_PUT;
         }
@@ -186,14 +186,14 @@ static enum feed_step parse_named(
     (void)lent_make_place(c, run);
     follow_columns_forget(c, p);
     lent_put_parse(c, run, p, prep_name(p), OP_PARSE | OP_NOTE);
-    names_pending_push(c, PENDING_NAME, p, n, true);
+    lent_names_push(c, PENDING_NAME, p, n, true);
     prepset_add(&c->link->preps, p->id);
     return FEED_PUT;
 }
 
 static enum feed_step parse_unnamed(struct client *c, struct prep *p)
 {
-    names_pending_unnamed(c, p);
+    lent_names_unnamed(c, p);
     link_expect(c->link, OP_PARSE | OP_NOTE);
     return FEED_PASS;
 }
@@ -204,12 +204,12 @@ void follow_names_learn(struct client *c, struct slice name, struct slice body)
     struct prep *p = follow_prep_of(c, body);
 
     if (name.n == 0) {
-        prep_unref(&s->unnamed);
-        s->unnamed = p;
-        s->errand->unnamed_epoch = 0;
+        prep_unref(&s->names.unnamed);
+        s->names.unnamed = p;
+        s->errand->way.unnamed_epoch = 0;
         return;
     }
-    names_put(s, follow_names_of_prep(name, p));
+    names_put(&s->names, follow_names_of_prep(name, p));
     prep_unref(&p);
 }
 
@@ -231,7 +231,7 @@ enum feed_step follow_parse(struct client *c, struct feed_run *run, struct slice
         link_expect(c->link, OP_PARSE);
         return FEED_PASS; /* the server says what is wrong with it */
     }
-    n = name.n == 0 ? NULL : names_find(s, name);
+    n = name.n == 0 ? NULL : names_find(&s->names, name);
     if (n != NULL)
         return parse_duplicate(c, run, n);
     p = follow_prep_of(c, body);
@@ -253,8 +253,8 @@ static void put_unread(struct client *c, struct feed_run *run, struct slice name
     (void)lent_make_place(c, run);
     n->sql = mem_strndup("", 0);
     n->content = hash_bytes(name.p, name.n, c->link->epoch) | 1;
-    names_put(c->sstate, n);
-    names_pending_push(c, PENDING_NAME, NULL, n, false);
+    names_put(&c->sstate->names, n);
+    lent_names_push(c, PENDING_NAME, NULL, n, false);
     prepset_set_named(&c->link->preps, name, n->content);
 }
 
@@ -270,12 +270,12 @@ enum feed_step follow_parse_unread(struct client *c, struct feed_run *run, struc
     if (r.bad && msg.n < UNREAD_NAME_BYTES)
         return FEED_CARRY;
     follow_note_unread(c);
-    n = r.bad || name.n == 0 ? NULL : names_find(c->sstate, name);
+    n = r.bad || name.n == 0 ? NULL : names_find(&c->sstate->names, name);
     if (n != NULL)
         return parse_duplicate(c, run, n);
     is_noted = !r.bad && (name.n == 0 || c->sstate->pins != 0);
     if (is_noted && name.n == 0)
-        names_pending_unnamed(c, NULL);
+        lent_names_unnamed(c, NULL);
     else if (is_noted)
         put_unread(c, run, name);
     link_expect(c->link, is_noted ? OP_PARSE | OP_NOTE : OP_PARSE);
@@ -287,16 +287,16 @@ static void load_unnamed(struct client *c, struct feed_run *run)
 {
     struct sstate *s = c->sstate;
 
-    if (s->errand->unnamed_epoch == c->link->epoch)
+    if (s->errand->way.unnamed_epoch == c->link->epoch)
         return;
-    if (s->unnamed == NULL) {
-        names_pending_unnamed(c, NULL); /* it may be skipped, and another client's stay there */
+    if (s->names.unnamed == NULL) {
+        lent_names_unnamed(c, NULL); /* it may be skipped, and another client's stay there */
         lent_put_close_as(c, run, slice_of("", 0), OP_CLOSE | OP_SWALLOW | OP_NOTE);
     } else {
-        names_pending_unnamed(c, s->unnamed);
-        lent_put_parse(c, run, s->unnamed, slice_of("", 0), OP_PARSE | OP_QUIET | OP_NOTE);
+        lent_names_unnamed(c, s->names.unnamed);
+        lent_put_parse(c, run, s->names.unnamed, slice_of("", 0), OP_PARSE | OP_QUIET | OP_NOTE);
     }
-    s->errand->unnamed_epoch = c->link->epoch;
+    s->errand->way.unnamed_epoch = c->link->epoch;
 }
 
 /* The statement that `name` means, loaded; NULL: the message goes as it is. */
@@ -310,7 +310,7 @@ static struct prep *resolve(struct client *c, struct feed_run *run, struct slice
         load_unnamed(c, run);
         return NULL;
     }
-    n = names_find(c->sstate, name);
+    n = names_find(&c->sstate->names, name);
     if (n == NULL) {
         lent_forget_foreign(c, run, name);
         return NULL;
@@ -318,7 +318,7 @@ static struct prep *resolve(struct client *c, struct feed_run *run, struct slice
     if (n->prep == NULL)
         return NULL; /* made by PREPARE: on the link since the sequence began */
     follow_load(c, run, n->prep);
-    c->sstate->errand->last_bound = n;
+    c->sstate->errand->way.last_bound = n;
     return n->prep;
 }
 
@@ -359,10 +359,10 @@ enum feed_step follow_bind(struct client *c, struct feed_run *run, struct slice 
         link_expect(c->link, OP_BIND);
         return FEED_PASS;
     }
-    c->sstate->errand->last_bound = NULL;
+    c->sstate->errand->way.last_bound = NULL;
     c->sstate->errand->last_portal = hash_bytes(portal.p, portal.n, 0) | 1;
     p = resolve(c, run, name);
-    follow_portal_bound(c, run, portal, name.n == 0 ? c->sstate->unnamed : p,
+    follow_portal_bound(c, run, portal, name.n == 0 ? c->sstate->names.unnamed : p,
         slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES));
     link_expect(c->link, OP_BIND);
     if (p == NULL)
@@ -386,15 +386,15 @@ static bool has_no_types(const struct prep *p)
 static void note_described(struct client *c, char what, struct slice name)
 {
     struct sstate *s = c->sstate;
-    const struct names_entry *n = name.n == 0 ? NULL : names_find(s, name);
+    const struct names_entry *n = name.n == 0 ? NULL : names_find(&s->names, name);
     const struct prep *p = n == NULL ? NULL : n->prep;
     const struct names_portal *portal = NULL;
     const struct sql_facts *facts;
 
     if (what == 'S' && name.n == 0)
-        p = s->unnamed;
+        p = s->names.unnamed;
     if (what == 'P')
-        portal = names_portal_find(s, name);
+        portal = names_portal_find(s->errand->portals, name);
     if (portal != NULL && !portal->is_doubtful)
         p = portal->prep;
     if (p == NULL || !p->has_effects || (what == 'S' && !has_no_types(p)))
@@ -421,13 +421,13 @@ enum feed_step follow_describe(struct client *c, struct feed_run *run, struct sl
     name = wire_get_cstr(&r);
     if (!r.bad && what == 'S')
         p = resolve(c, run, name);
-    if (c->sstate->errand->last_bound != NULL)
-        c->sstate->errand->last_bound->is_described = true;
+    if (c->sstate->errand->way.last_bound != NULL)
+        c->sstate->errand->way.last_bound->is_described = true;
     if (what == 'S')
         c->sstate->errand->last_portal = 0;
     if (p != NULL || (what == 'P' && !r.bad &&
                          (hash_bytes(name.p, name.n, 0) | 1) == c->sstate->errand->last_portal))
-        n = c->sstate->errand->last_bound;
+        n = c->sstate->errand->way.last_bound;
     if (!r.bad && sstate_tx_status(c) != 'I')
         note_described(c, what, name);
     link_expect(c->link, follow_columns_watch(c, n));
@@ -450,13 +450,13 @@ enum feed_step follow_close(struct client *c, struct feed_run *run, struct slice
     what = (char)wire_get_u8(&r);
     name = wire_get_cstr(&r);
     if (r.bad || what != 'S' || name.n == 0) {
-        is_unnamed = what == 'S' && !r.bad && s->unnamed != NULL;
+        is_unnamed = what == 'S' && !r.bad && s->names.unnamed != NULL;
         if (is_unnamed)
-            names_pending_unnamed(c, NULL);
+            lent_names_unnamed(c, NULL);
         link_expect(c->link, is_unnamed ? OP_CLOSE | OP_NOTE : OP_CLOSE);
         return FEED_PASS;
     }
-    n = names_find(s, name);
+    n = names_find(&s->names, name);
     if (n == NULL && lent_is_our_name(name))
         lent_forget_foreign(c, run, name);
     if (n == NULL || n->prep == NULL) {
@@ -466,15 +466,15 @@ enum feed_step follow_close(struct client *c, struct feed_run *run, struct slice
         if (prepset_named(&c->link->preps, name) != 0)
             prepset_set_named(&c->link->preps, name, PREPSET_DOUBTFUL);
         if (n != NULL) {
-            names_take(s, n);
-            names_pending_push(c, PENDING_CLOSED, NULL, n, false);
+            names_take(&s->names, n);
+            lent_names_push(c, PENDING_CLOSED, NULL, n, false);
         }
         link_expect(c->link, n == NULL ? OP_CLOSE : OP_CLOSE | OP_NOTE);
         return FEED_PASS;
     }
-    names_take(s, n);
+    names_take(&s->names, n);
     if (!prepset_touch(&c->link->preps, n->prep->id)) {
-        names_pending_push(c, PENDING_CLOSED, NULL, n, false);
+        lent_names_push(c, PENDING_CLOSED, NULL, n, false);
         if (expect_may_blur(&c->link->expect)) { /* a made reply would have no place */
             link_expect(c->link, OP_CLOSE | OP_NOTE);
             follow_put_renamed(run, msg, 1, name.n, n->prep);
@@ -484,7 +484,7 @@ enum feed_step follow_close(struct client *c, struct feed_run *run, struct slice
         return FEED_PUT;
     }
     /* Closed here for everybody: who parses it again wants a new plan. */
-    names_pending_push(c, PENDING_CLOSED, n->prep, n, false);
+    lent_names_push(c, PENDING_CLOSED, n->prep, n, false);
     prepset_remove(&c->link->preps, n->prep->id);
     link_expect(c->link, OP_CLOSE | OP_NOTE);
     follow_put_renamed(run, msg, 1, name.n, n->prep);
@@ -502,9 +502,9 @@ const struct prep *follow_bound_prep(const struct client *c, struct slice body)
     name = wire_get_cstr(&r);
     if (r.bad)
         return NULL;
-    n = name.n == 0 ? NULL : names_find(c->sstate, name);
+    n = name.n == 0 ? NULL : names_find(&c->sstate->names, name);
     if (n == NULL)
-        return name.n == 0 ? c->sstate->unnamed : NULL;
+        return name.n == 0 ? c->sstate->names.unnamed : NULL;
     return n->prep;
 }
 
@@ -536,7 +536,7 @@ static bool uses_unnamed(const struct batch_msg *m)
 
 bool follow_names_go_last(struct client *c, const char *p, const char *end)
 {
-    bool is_sure = c->sstate->errand->npending == 0; /* what the unnamed statement is */
+    bool is_sure = c->sstate->errand->way.npending == 0; /* what the unnamed statement is */
     struct names_entry *n;
     struct effects e;
     struct batch_msg m;
@@ -555,9 +555,10 @@ bool follow_names_go_last(struct client *c, const char *p, const char *end)
             if (e.alone)
                 return true;
         } else if (m.type == FE_BIND) {
-            n = names_find(c->sstate, m.name);
+            n = names_find(&c->sstate->names, m.name);
             if ((n != NULL && (n->prep == NULL || n->prep->has_effects)) ||
-                (m.name.n == 0 && c->sstate->unnamed != NULL && c->sstate->unnamed->has_effects))
+                (m.name.n == 0 && c->sstate->names.unnamed != NULL &&
+                    c->sstate->names.unnamed->has_effects))
                 return true;
         }
     }

@@ -9,14 +9,14 @@
 #include "wire/writer.h"
 
 #include "plan_int.h"
-#include "names/names_int.h"
+#include "sstate_int.h"
 
 /* The statement that a Bind or a Describe names; NULL: none of the protocol. */
 static struct names_entry *used_name(const struct client *c, const struct batch_msg *m)
 {
     if ((m->type != FE_BIND && m->type != FE_DESCRIBE) || m->is_bad || m->name.n == 0)
         return NULL;
-    return names_find(c->sstate, m->name);
+    return names_find(&c->sstate->names, m->name);
 }
 
 /* A Parse that makes a statement with a name, perhaps of another client's plan. */

@@ -12,7 +12,7 @@
 #include "wire/reader.h"
 #include "wire/writer.h"
 
-#include "names/names_int.h"
+#include "sstate_int.h"
 
 /* Code runs that may prepare statements under any name: none that others left may be there. */
 static void forget_all_named(struct client *c, struct feed_run *run)
@@ -38,7 +38,7 @@ static bool is_refused(const struct client *c)
  * is parsed. */
 static void put_named(struct client *c, struct feed_run *run, struct slice name, unsigned depth)
 {
-    const struct names_entry *n = names_find(c->sstate, name);
+    const struct names_entry *n = names_find(&c->sstate->names, name);
     struct slice next;
 
     if (n == NULL || depth > SSTATE_MAX_EXECUTES) {
@@ -63,7 +63,7 @@ void follow_sql_load_names(struct client *c, struct feed_run *run, struct slice 
     const struct sql_facts *facts = plan_facts(c->ss, sql);
     const struct sql_stmt *st = facts->nstmts == 1 ? &facts->stmts[0] : NULL;
 
-    if (st != NULL && st->kind == SQL_DO && c->sstate->nsql_names == 0)
+    if (st != NULL && st->kind == SQL_DO && names_nsql(&c->sstate->names) == 0)
         forget_all_named(c, run);
     if (st == NULL || !sstate_names_a_statement(st) || st->name.n == 0 || is_refused(c))
         return;
@@ -76,17 +76,18 @@ void follow_sql_note_prepare(struct client *c, const struct sql_stmt *st, struct
     struct sstate *s = c->sstate;
     struct names_entry *n;
 
-    if ((size_t)st->offset + st->len > sql.n || st->name.n == 0 || names_find(s, st->name) != NULL)
+    if ((size_t)st->offset + st->len > sql.n || st->name.n == 0 ||
+        names_find(&s->names, st->name) != NULL)
         return;
     n = names_entry_new(st->name);
     n->sql = mem_strndup(sql.p + st->offset, st->len);
     n->content = hash_bytes(n->sql, st->len, 5) | 1;
     n->is_new = true;
-    names_watch_tag(c, &n->made);
-    s->has_new_names = true;
-    names_put(s, n);
+    n->made = lent_names_run(c);
+    s->errand->way.nnew++;
+    names_put(&s->names, n);
     prepset_set_named(&c->link->preps, st->name, n->content);
-    if (s->nsql_names > SSTATE_MAX_SQL_NAMES)
+    if (names_nsql(&s->names) > SSTATE_MAX_SQL_NAMES)
         s->pins |= 1U << PIN_REASON_PREPARED;
     s->errand->untied &= ~(1U << PIN_REASON_PREPARED);
 }
@@ -108,16 +109,13 @@ static void note_loading(struct client *c, struct names_entry *n)
 /* The name whose PREPARE or Parse was sent with the op at the head. */
 static struct names_entry *find_loading(const struct client *c)
 {
-    const struct hash_table *t = c->sstate->names == NULL ? NULL : &c->sstate->names->table;
     uint64_t number = load_number(c, expect_head_serial(&c->link->expect));
-    struct hash_node *node;
-    uint32_t i;
+    struct names_entry *n = NULL;
 
-    for (i = 0; t != NULL && t->bucket != NULL && i <= t->mask; i++)
-        for (node = t->bucket[i]; node != NULL; node = node->next)
-            if (((struct names_entry *)node)->load == number)
-                return (struct names_entry *)node;
-    return NULL;
+    do
+        n = names_next(c->sstate->names.set, n);
+    while (n != NULL && n->load != number);
+    return n;
 }
 
 bool follow_sql_load_failed(struct client *c, const struct errmsg *m)
@@ -135,34 +133,29 @@ bool follow_sql_load_failed(struct client *c, const struct errmsg *m)
     mem_free(n->why);
     n->why = mem_strndup(m->whole.p, m->whole.n);
     if (c->link->tx_status == 'T')
-        c->sstate->errand->unloaded = n;
+        c->sstate->errand->way.unloaded = n;
     return true;
 }
 
 const char *follow_sql_why(struct client *c, const struct errmsg *m)
 {
-    const struct hash_table *t = c->sstate->names == NULL ? NULL : &c->sstate->names->table;
-    const struct names_entry *n = c->sstate->errand->unloaded;
+    const struct names_entry *n = c->sstate->errand->way.unloaded;
     struct buf quoted = {0};
-    struct hash_node *node;
     const char *why = NULL;
-    uint32_t i;
 
-    c->sstate->errand->unloaded = NULL;
+    c->sstate->errand->way.unloaded = NULL;
     if (n != NULL && slice_eq_str(m->sqlstate, "25P02"))
         return n->why;
     if (!slice_eq_str(m->sqlstate, "26000"))
         return NULL;
-    for (i = 0; t != NULL && t->bucket != NULL && i <= t->mask && why == NULL; i++)
-        for (node = t->bucket[i]; node != NULL; node = node->next) {
-            n = (const struct names_entry *)node;
-            if (n->why == NULL)
-                continue;
-            buf_clear(&quoted);
-            buf_printf(&quoted, "\"%s\"", n->name);
-            if (memmem(m->message.p, m->message.n, quoted.data, quoted.len) != NULL)
-                why = n->why;
-        }
+    for (n = NULL; why == NULL && (n = names_next(c->sstate->names.set, n)) != NULL;) {
+        if (n->why == NULL)
+            continue;
+        buf_clear(&quoted);
+        buf_printf(&quoted, "\"%s\"", n->name);
+        if (memmem(m->message.p, m->message.n, quoted.data, quoted.len) != NULL)
+            why = n->why;
+    }
     buf_free(&quoted);
     return why;
 }
@@ -175,7 +168,7 @@ WARM bool follow_sql_go_alone(const struct client *c, const struct sql_facts *fa
     for (i = 0; c->server_batch && i < facts->nstmts; i++) {
         if (!sstate_names_a_statement(&facts->stmts[i]))
             continue;
-        n = names_find(c->sstate, facts->stmts[i].name);
+        n = names_find(&c->sstate->names, facts->stmts[i].name);
         if (n != NULL && n->prep != NULL)
             return true;
     }
@@ -257,23 +250,26 @@ static void make_room(struct client *c, struct feed_run *run)
 
 WARM void follow_sql_load(struct client *c, struct feed_run *run)
 {
-    if (c->sstate->nsql_names == 0)
+    struct names_entry *n = NULL;
+
+    if (names_nsql(&c->sstate->names) == 0)
         return;
     make_room(c, run);
-    names_each(c, run, load_sql_one);
+    while ((n = names_next(c->sstate->names.set, n)) != NULL)
+        load_sql_one(c, run, n);
 }
 
 struct names_entry *follow_sql_executes(const struct client *c, const struct sql_facts *facts)
 {
     if (facts->nstmts != 1 || facts->stmts[0].kind != SQL_EXECUTE)
         return NULL;
-    return names_find(c->sstate, facts->stmts[0].name);
+    return names_find(&c->sstate->names, facts->stmts[0].name);
 }
 
 /* PREPARE: the server says itself when the name is taken. */
 static void before_prepare(struct client *c, struct feed_run *run, const struct sql_stmt *st)
 {
-    struct names_entry *n = names_find(c->sstate, st->name);
+    struct names_entry *n = names_find(&c->sstate->names, st->name);
 
     if (n != NULL) {
         load_named(c, run, n);
@@ -287,7 +283,7 @@ static void before_prepare(struct client *c, struct feed_run *run, const struct 
 /* As put_named. Who had the link before may have executed another one by it. */
 static void load_executed(struct client *c, struct feed_run *run, struct slice name, unsigned depth)
 {
-    struct names_entry *n = names_find(c->sstate, name);
+    struct names_entry *n = names_find(&c->sstate->names, name);
     struct slice next;
 
     if (n == NULL || depth > SSTATE_MAX_EXECUTES) {
@@ -306,7 +302,7 @@ static void load_executed(struct client *c, struct feed_run *run, struct slice n
 /* The code of a DO may execute whatever has a name on the link: not what others call so. */
 static void before_do(struct client *c, struct feed_run *run)
 {
-    if (c->sstate->nsql_names > 0 || prepset_any_named(&c->link->preps).p == NULL)
+    if (names_nsql(&c->sstate->names) > 0 || prepset_any_named(&c->link->preps).p == NULL)
         return;
     forget_all_named(c, run);
     lent_put_sync(c, run);
@@ -341,16 +337,13 @@ void follow_sql_note_deallocate(struct client *c, const struct sql_stmt *st)
     struct names_entry *n;
 
     if ((st->flags & SQL_F_ALL) != 0) {
-        names_drop_all(c);
+        names_drop_all(&c->sstate->errand->way, &c->link->preps, lent_names_run(c));
         return;
     }
-    n = names_find(c->sstate, st->name);
+    n = names_find(&c->sstate->names, st->name);
     if (n == NULL)
         return;
     n->was_loaded = prepset_named(&c->link->preps, st->name) == n->content;
     prepset_set_named(&c->link->preps, st->name, PREPSET_DOUBTFUL); /* it may fail */
-    names_take(c->sstate, n);
-    names_watch_tag(c, &n->dropped);
-    n->next_dropped = c->sstate->errand->dropped;
-    c->sstate->errand->dropped = n;
+    names_drop(&c->sstate->errand->way, n, lent_names_run(c));
 }

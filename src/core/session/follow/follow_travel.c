@@ -7,7 +7,7 @@
 #include "base/mem.h"
 
 #include "client/client_travel_int.h"
-#include "names/names_int.h"
+#include "sstate_int.h"
 #include "sstate/phase_int.h"
 
 /* Above this the names of a client are not looked at: they would not fit into a message. */
@@ -33,8 +33,8 @@ struct name_mail {
 
 static bool is_free(const struct sstate *s)
 {
-    if (s->pins != 0 || lent_keeps(s) || s->nsql_names > 0 ||
-        (s->names != NULL && s->names->bytes > TRAVEL_NAMES_BYTES))
+    if (s->pins != 0 || lent_keeps(s) || names_nsql(&s->names) > 0 ||
+        (s->names.set != NULL && s->names.set->bytes > TRAVEL_NAMES_BYTES))
         return false;
     return !s->reset_seen && !sstate_tx_is_lost(s) && s->tx != SSTATE_TX_UNTOLD &&
            !s->greeted_alone && !s->owes_parameters && !s->owes_ready && !s->loan.detach_due &&
@@ -52,11 +52,12 @@ bool follow_can_travel(const struct client *c)
 /* Nothing is left in it of an exchange before, and the present one has not been with a server. */
 static bool is_first_try(const struct errand *t)
 {
-    return t->npending == 0 && t->savepoints.newest == NULL && t->ends == NULL &&
-           t->ended == NULL && t->portals == NULL && t->dropped == NULL && t->drops == NULL &&
-           t->home == NULL && t->early.len == 0 && t->refusal == NULL && t->last_words == NULL &&
-           paramset_is_empty(&t->told) && t->nresent == 0 && t->nunfit == 0 && t->nskip == 0 &&
-           t->refused_us == 0 && t->not_before_us == 0 && t->homeless_until_us == 0;
+    return t->way.npending == 0 && t->savepoints.newest == NULL && t->ends == NULL &&
+           t->ended == NULL && t->portals == NULL && t->way.dropped == NULL &&
+           t->way.drops == NULL && t->home == NULL && t->early.len == 0 && t->refusal == NULL &&
+           t->last_words == NULL && paramset_is_empty(&t->told) && t->nresent == 0 &&
+           t->nunfit == 0 && t->nskip == 0 && t->refused_us == 0 && t->not_before_us == 0 &&
+           t->homeless_until_us == 0;
 }
 
 /* Of its transaction, if it is in one, there is nothing yet but a BEGIN that no server has seen. */
@@ -92,17 +93,12 @@ static void pack_prep(struct buf *out, const struct prep *p, const struct names_
 
 static void pack_names(const struct sstate *s, struct buf *out)
 {
-    const struct hash_table *t = &s->names->table;
-    const struct hash_node *node;
-    const struct names_entry *n;
-    uint32_t i;
+    const struct names_entry *n = NULL;
 
-    for (i = 0; t->bucket != NULL && i <= t->mask; i++)
-        for (node = t->bucket[i]; node != NULL; node = node->next) {
-            n = (const struct names_entry *)node;
-            travel_put(out, n->name, n->len);
-            pack_prep(out, n->prep, n);
-        }
+    while ((n = names_next(s->names.set, n)) != NULL) {
+        travel_put(out, n->name, n->len);
+        pack_prep(out, n->prep, n);
+    }
 }
 
 void follow_pack(const struct client *c, struct buf *out)
@@ -117,7 +113,7 @@ void follow_pack(const struct client *c, struct buf *out)
     m.same_client = s->vars.client == s->base;
     m.same_link = s->vars.link == s->base;
     m.avoid_node = s->avoid_node;
-    m.nnames = s->names == NULL ? 0 : (uint16_t)s->names->table.count;
+    m.nnames = s->names.set == NULL ? 0 : (uint16_t)s->names.set->table.count;
     m.version = s->version;
     m.avoid_until_us = s->avoid_until_us;
     travel_put(out, &m, sizeof m);
@@ -127,8 +123,8 @@ void follow_pack(const struct client *c, struct buf *out)
         travel_put(out, s->vars.client->data, s->vars.client->len);
     if (!m.same_link)
         travel_put(out, s->vars.link->data, s->vars.link->len);
-    if (s->unnamed != NULL)
-        pack_prep(out, s->unnamed, NULL);
+    if (s->names.unnamed != NULL)
+        pack_prep(out, s->names.unnamed, NULL);
     else
         travel_put(out, "", 0);
     if (m.nnames > 0)
@@ -203,7 +199,7 @@ static void unpack_names(struct client *c, struct travel_bag *bag, unsigned nnam
         n = follow_names_of_prep(name, p);
         n->told = m.told;
         n->is_described = m.is_described;
-        names_put(c->sstate, n);
+        names_put(&c->sstate->names, n);
         prep_unref(&p);
     }
 }
@@ -234,7 +230,7 @@ bool follow_unpack(struct client *c, struct travel_bag *bag)
     s->defaults_seen = c->ss->defaults_serial;
     if (!learn_defaults(&c->pool->defaults, defaults) || m.tells_all)
         s->defaults_seen--;
-    s->unnamed = unpack_prep(c, bag, &ignored);
+    s->names.unnamed = unpack_prep(c, bag, &ignored);
     unpack_names(c, bag, m.nnames);
     return !bag->bad;
 }

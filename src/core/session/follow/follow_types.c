@@ -15,7 +15,7 @@
 #include "wire/reader.h"
 
 #include "plan_int.h"
-#include "names/names_int.h"
+#include "sstate_int.h"
 
 /* Types below are built in: they stay what they are. */
 #define FIRST_OTHER_TYPE 16384
@@ -121,8 +121,8 @@ static bool was_parsed_now(const struct client *c)
     const struct errand *t = c->sstate->errand;
     unsigned i;
 
-    for (i = 0; i < t->npending; i++)
-        if (t->pending[i].serial == c->link->expect.refused)
+    for (i = 0; i < t->way.npending; i++)
+        if (t->way.pending[i].serial == c->link->expect.refused)
             return true;
     return false;
 }

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/hot.h"
-#include "base/mem.h"
 #include "config/conf.h"
 #include "wire/writer.h"
 
@@ -134,8 +133,8 @@ WARM bool follow_virtual_query(struct client *c, struct slice sql, const struct 
     if (client_log_statements(c))
         client_log_statement(c, "", sql);
     s->errand->leave.has_portal = false;
-    prep_unref(&s->unnamed); /* as any simple query does */
-    s->errand->unnamed_epoch = 0;
+    prep_unref(&s->names.unnamed); /* as any simple query does */
+    s->errand->way.unnamed_epoch = 0;
     if (tag == tag_lost)
         say_lost(c);
     else
@@ -191,7 +190,7 @@ static void put_with_portal(struct client *c, struct feed_run *run, struct slice
     wire_put_empty(&out, FE_SYNC);
     for (i = 0; i < sizeof ops / sizeof ops[0]; i++)
         link_expect(c->link, ops[i] | OP_SWALLOW);
-    c->sstate->errand->unnamed_epoch = 0;
+    c->sstate->errand->way.unnamed_epoch = 0;
     feed_put(run, out.data, out.len);
     buf_free(&out);
 }

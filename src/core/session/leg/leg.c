@@ -11,7 +11,6 @@
 #include "base/mem.h"
 #include "config/conf.h"
 #include "config/pools_conf.h"
-#include "wire/writer.h"
 
 #include "client/client_travel_int.h"
 #include "follow/follow_columns_int.h"
@@ -22,7 +21,6 @@
 HOT void errand_begin(struct client *c)
 {
     struct sstate *s = c->sstate;
-
     struct errand *t;
 
     if (s->errand != NULL)
@@ -37,6 +35,7 @@ HOT void errand_begin(struct client *c)
     }
     s->errand = t;
     t->client = c;
+    t->way.names = &s->names;
     list_init(&t->homeless_node);
 }
 
@@ -103,10 +102,10 @@ HOT void errand_end(struct client *c)
         s->tx == SSTATE_TX_VIRTUAL || sstate_tx_is_lost(s) || s->errand->home != NULL ||
         s->owes_parameters || c->is_parked || c->phase != CL_ACTIVE)
         return;
-    ASSERT(s->errand->npending == 0 && s->errand->savepoints.newest == NULL &&
+    ASSERT(s->errand->way.npending == 0 && s->errand->savepoints.newest == NULL &&
            s->errand->ends == NULL && s->errand->ended == NULL && s->errand->portals == NULL &&
-           s->errand->wait == NULL && s->errand->dropped == NULL && s->errand->drops == NULL &&
-           list_is_detached(&s->errand->homeless_node));
+           s->errand->wait == NULL && s->errand->way.dropped == NULL &&
+           s->errand->way.drops == NULL && list_is_detached(&s->errand->homeless_node));
     errand_free(c->ss, s);
     if (loop_now_us(c->ss->loop) >= c->ss->giving.due_us)
         sessions_on_idle(c);
@@ -118,19 +117,21 @@ HOT void errand_end_quick(struct client *c)
     struct sessions *ss = c->ss;
     struct errand *t = c->sstate->errand;
 
-    if (ss->nspare_errands == SPARE_ERRANDS || !paramset_is_empty(&t->told) || t->npending > 0 ||
-        t->cache != NULL || t->retry.cap > BUF_SMALL_BYTES || c->phase != CL_ACTIVE) {
+    if (ss->nspare_errands == SPARE_ERRANDS || !paramset_is_empty(&t->told) ||
+        t->way.npending > 0 || t->cache != NULL || t->retry.cap > BUF_SMALL_BYTES ||
+        c->phase != CL_ACTIVE) {
         errand_end(c);
         return;
     }
     c->sstate->errand = NULL;
     t->client = NULL;
+    t->way.names = NULL;
     t->is_quick = false;
-    t->nuncertain = 0;
+    t->way.nuncertain = 0;
     t->kept_len = 0;
     t->mark_pins = 0;
-    t->last_bound = NULL;
-    t->unnamed_epoch = 0;
+    t->way.last_bound = NULL;
+    t->way.unnamed_epoch = 0;
     memset(&t->homeless_node, 0, sizeof t->homeless_node);
     buf_empty(&t->retry);
     t->next_spare = ss->spare_errands;
@@ -370,7 +371,7 @@ HOT void leg_forget_loan(struct client *c)
     phase_goto(c, PHASE_DETACHED);
     if (s->tx != SSTATE_TX_VIRTUAL)
         buf_empty(&s->errand->begin);
-    s->errand->nwatched = 0;
+    s->errand->way.nwatched = 0;
     s->loan = (struct loan){0};
     buf_empty(&s->errand->retry);
     buf_free(&s->errand->early);
@@ -564,7 +565,7 @@ void leg_free(struct client *c)
         return;
     leg_drop_link(c, false);
     errand_begin(c); /* what ends a session knows it with one */
-    names_free(c);
+    names_free(&s->errand->way);
     follow_free(c);
     errand_free(c->ss, s);
     c->sstate = NULL;

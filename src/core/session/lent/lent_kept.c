@@ -45,12 +45,6 @@ void lent_kept_note(struct client *c, struct link *link)
     s->kept_uses = 1;
 }
 
-/* Another server is the primary by now, and nothing is left on the link that others would miss. */
-static void leave_former(struct client *c)
-{
-    lent_kept_return(c);
-}
-
 HOT struct link *lent_kept_take(struct client *c, int node)
 {
     struct link *kept = c->sstate->kept;
@@ -64,7 +58,7 @@ HOT struct link *lent_kept_take(struct client *c, int node)
         return kept;
     }
     if (node == c->pool->cluster_node)
-        leave_former(c);
+        lent_kept_return(c); /* another server is the primary by now */
     return NULL;
 }
 

@@ -4,16 +4,15 @@
 #include "config.h"
 
 #include "base/hot.h"
-#include "base/mem.h"
 #include "wire/writer.h"
 
 #include "sstate_int.h"
-#include "names/names_int.h"
 #include "sstate/phase_int.h"
 
 WARM void lent_put_query(struct client *c, struct feed_run *run, struct slice sql, unsigned sink)
 {
-    c->sstate->errand->unnamed_epoch = 0; /* a simple query takes the unnamed statement with it */
+    c->sstate->errand->way.unnamed_epoch =
+        0; /* a simple query takes the unnamed statement with it */
     link_expect(c->link, OP_QUERY | sink);
     feed_put(run, "", 0); /* it goes behind what there is */
     wire_put_query(&run->out, sql);
@@ -96,7 +95,7 @@ void lent_put_encoding(
 void lent_lose_unnamed(struct client *c)
 {
     if (c->sstate->errand != NULL)
-        c->sstate->errand->unnamed_epoch = 0;
+        c->sstate->errand->way.unnamed_epoch = 0;
 }
 
 HOT void lent_expect_end(struct client *c, unsigned op)

@@ -3,7 +3,6 @@
  * leg_wait.c looks after who stands there. */
 #include "config.h"
 
-#include "base/hot.h"
 #include "base/mem.h"
 
 #include "sstate_int.h"

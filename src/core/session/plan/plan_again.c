@@ -139,8 +139,8 @@ static bool judge_named(struct client *c, const struct again *a, struct slice na
     if (is_parsed_here(a, name))
         return true;
     if (name.n == 0)
-        return c->sstate->unnamed != NULL && a->judge(c, prep_sql(c->sstate->unnamed));
-    n = names_find(c->sstate, name);
+        return c->sstate->names.unnamed != NULL && a->judge(c, prep_sql(c->sstate->names.unnamed));
+    n = names_find(&c->sstate->names, name);
     return n != NULL && n->prep != NULL && a->judge(c, prep_sql(n->prep));
 }
 

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/hot.h"
-#include "base/mem.h"
 
 #include "sstate_int.h"
 

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/hash.h"
 #include "base/hot.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -88,7 +87,7 @@ void plan_free(struct client *c)
 
 static bool text_of_name(const struct client *c, struct slice name, struct slice *text)
 {
-    const struct names_entry *n = names_find(c->sstate, name);
+    const struct names_entry *n = names_find(&c->sstate->names, name);
 
     if (n == NULL)
         return false;
@@ -139,7 +138,7 @@ static void judge_tx(struct client *c)
 static uint64_t judge_random(struct client *c)
 {
     struct plan *b = c->plan;
-    uint64_t choice = plan_choice(b);
+    uint64_t choice = (uint64_t)b->choice << 32; /* its place, of 2^64 */
 
     if (!c->ss->conf->statement_level_load_balance)
         return choice;
@@ -381,7 +380,7 @@ WARM void plan_note_write(struct client *c, const struct route_decision *d)
     if (d->is_doubtful && (d->is_write || !rs->in_tx || !rs->tx_read_only))
         rs->doubtful = true;
     if (d->is_write || d->is_doubtful || d->must_ask || d->class == ROUTE_PRIMARY)
-        plan_note_lsn_due(c);
+        c->plan->lsn_due = true;
     if (!d->is_write)
         return;
     rs->wrote_in_session = true;

@@ -4,7 +4,6 @@
 #include "config.h"
 
 #include "base/hot.h"
-#include "config/conf.h"
 
 #include "sstate_int.h"
 

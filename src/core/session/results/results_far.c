@@ -10,7 +10,6 @@
 
 #include <string.h>
 
-#include "base/hash.h"
 #include "base/mem.h"
 #include "config/conf.h"
 

@@ -5,7 +5,6 @@
 
 #include <string.h>
 
-#include "base/arena.h"
 #include "base/assert.h"
 #include "base/hot.h"
 #include "base/mem.h"

@@ -4,9 +4,7 @@
 #include "config.h"
 
 #include "base/hot.h"
-#include "config/conf.h"
 
-#include "client_events_int.h"
 #include "client/client_travel_int.h"
 #include "console_int.h"
 #include "exchange/exchange_mode_int.h"

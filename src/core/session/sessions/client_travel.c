@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "auth/auth_book.h"
-#include "backend/row_alloc.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "config/conf.h"

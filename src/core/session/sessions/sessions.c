@@ -4,13 +4,11 @@
 
 #include <string.h>
 
-#include "admin/admin_view.h"
 #include "auth/auth_book.h"
 #include "backend/pool.h"
 #include "backend/row_alloc.h"
 #include "base/arena.h"
 #include "base/log.h"
-#include "base/mem.h"
 #include "config/conf.h"
 #include "ipc/mailbox.h"
 #include "ipc/orders.h"

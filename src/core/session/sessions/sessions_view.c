@@ -5,7 +5,6 @@
  * primary. Clients whose links those are go on with others (exchange_lost.c, leg_wait.c). */
 #include "config.h"
 
-#include "base/hot.h"
 #include "base/log.h"
 #include "config/conf.h"
 

@@ -9,7 +9,7 @@
 #include "base/arena.h"
 #include "base/hot.h"
 
-#include "names/names_int.h"
+#include "sstate_int.h"
 #include "sstate/sstate_vars_int.h"
 
 static bool has_prefix(struct slice s, const char *prefix)
@@ -266,7 +266,7 @@ WARM const struct sql_facts *effects_executed(const struct client *c, const stru
 
     *is_counted = true;
     for (i = 0; executes(st) && i < SSTATE_MAX_EXECUTES; i++) {
-        n = names_find(c->sstate, st->name);
+        n = names_find(&c->sstate->names, st->name);
         if (n == NULL || (n->prep != NULL && !n->prep->has_effects) ||
             (n->prep == NULL && !may_have_effects(slice_of_str(n->sql))))
             return NULL;
@@ -350,11 +350,6 @@ static bool is_plain(const struct sql_facts *facts, struct slice sql)
     return !e.alone;
 }
 
-static bool calls_nothing(const struct sql_stmt *st)
-{
-    return st->kind == SQL_SELECT && (st->flags & SQL_F_READ_ONLY) != 0 && st->nfuncs == 0;
-}
-
 /* Of a text that is plain. Texts like it differ in literals and comments alone. */
 static bool is_traceless(enum count_kind kind, struct slice sql)
 {
@@ -374,11 +369,14 @@ static bool is_tx_word(const struct sql_facts *facts)
 WARM uint32_t effects_judge(const struct sql_facts *facts, struct slice sql)
 {
     enum count_kind kind = count_kind_of(sql);
+    const struct sql_stmt *st = facts->stmts;
     uint32_t traits = EFFECTS_IS_JUDGED | (uint32_t)kind;
 
     if (is_plain(facts, sql))
         traits |= EFFECTS_IS_PLAIN | (is_traceless(kind, sql) ? EFFECTS_IS_TRACELESS : 0) |
-                  (calls_nothing(facts->stmts) ? EFFECTS_CALLS_NOTHING : 0);
+                  (st->kind == SQL_SELECT && (st->flags & SQL_F_READ_ONLY) != 0 && st->nfuncs == 0
+                          ? EFFECTS_CALLS_NOTHING
+                          : 0);
     else if (is_tx_word(facts))
         traits |= EFFECTS_IS_TX_WORD;
     if (facts->traits != NULL)

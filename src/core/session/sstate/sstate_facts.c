@@ -6,7 +6,7 @@
 #include "base/hot.h"
 #include "config/conf.h"
 
-#include "names/names_int.h"
+#include "sstate_int.h"
 
 bool sstate_is_tied(const struct client *c)
 {

@@ -7,15 +7,14 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "wire/reader.h"
 
-#include "names/names_int.h"
+#include "names/names.h"
 
-struct names_portal *names_portal_find(struct sstate *s, struct slice name)
+struct names_portal *names_portal_find(struct names_portal *first, struct slice name)
 {
     struct names_portal *p;
 
-    for (p = s->errand->portals; p != NULL; p = p->next)
+    for (p = first; p != NULL; p = p->next)
         if (!p->is_over && prep_is_same_name(slice_of(p->name, p->len), name))
             return p;
     return NULL;
@@ -31,10 +30,10 @@ static void portal_drop(struct names_portal **pp)
     mem_free(p);
 }
 
-void names_portals_free(struct sstate *s)
+void names_portals_free(struct names_portal **first)
 {
-    while (s->errand->portals != NULL)
-        portal_drop(&s->errand->portals);
+    while (*first != NULL)
+        portal_drop(first);
 }
 
 /* Older ones of the same name: it is known to be in doubt. */
@@ -49,17 +48,17 @@ static void portal_drop_older(struct names_portal *p)
             pp = &(*pp)->next;
 }
 
-void names_portals_settle(struct sstate *s)
+void names_portals_settle(struct names_portal **first, bool saw_error)
 {
-    struct names_portal **pp = &s->errand->portals;
+    struct names_portal **pp = first;
     struct names_portal *p;
 
     while ((p = *pp) != NULL) {
-        if (p->is_over && !s->exchange.saw_error) {
+        if (p->is_over && !saw_error) {
             portal_drop(pp);
             continue;
         }
-        p->is_doubtful = p->is_doubtful || (s->exchange.saw_error && (p->is_new || p->is_over));
+        p->is_doubtful = p->is_doubtful || (saw_error && (p->is_new || p->is_over));
         p->is_new = p->is_over = false;
         if (p->is_doubtful)
             portal_drop_older(p);

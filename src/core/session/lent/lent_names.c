@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * lent_names.c: what a client's link has said is handed to its names, which know no link. Runs in:
+ * workers. */
+#include "config.h"
+
+#include "base/hot.h"
+
+#include "client_int.h"
+#include "sstate_int.h"
+
+HOT static struct names_heard heard_of(const struct client *c)
+{
+    const struct sstate *s = c->sstate;
+
+    return (struct names_heard){.preps = c->link == NULL ? NULL : &c->link->preps,
+        .saw_error = s->exchange.saw_error,
+        .has_failed_tx = c->link != NULL && c->link->tx_status == 'E',
+        .ntags = s->exchange.in_string ? s->errand->string.ntags : -1,
+        .lost_query = s->errand->lost_query};
+}
+
+HOT void lent_names_push(struct client *c, enum names_pending_kind kind, struct prep *prep,
+    struct names_entry *name, bool sent)
+{
+    names_pending_push(
+        &c->sstate->errand->way, kind, prep, name, sent, expect_next_serial(&c->link->expect));
+}
+
+HOT void lent_names_unnamed(struct client *c, struct prep *prep)
+{
+    names_pending_unnamed(
+        &c->sstate->errand->way, prep, expect_next_serial(&c->link->expect), c->link->epoch);
+}
+
+struct names_run lent_names_run(struct client *c)
+{
+    c->sstate->errand->op_flags |= OP_TAGS;
+    return (struct names_run){
+        .serial = expect_next_serial(&c->link->expect), .at = c->sstate->errand->string.at};
+}
+
+void lent_names_undo(struct client *c)
+{
+    const struct names_heard heard = heard_of(c);
+    uint64_t worked;
+    unsigned n = expect_take_notes(&c->link->expect, &worked);
+
+    names_undo_first(&c->sstate->errand->way, &heard, n, worked);
+}
+
+void lent_names_settle_told(struct client *c, struct link *link, bool all_worked)
+{
+    const struct names_heard heard = heard_of(c);
+    uint64_t worked;
+    unsigned n = expect_take_notes(&link->expect, &worked);
+
+    names_settle_first(&c->sstate->errand->way, &heard, n, worked);
+    if (all_worked)
+        names_settle_first(&c->sstate->errand->way, &heard, UINT32_MAX, UINT64_MAX);
+}
+
+HOT void lent_names_settle(struct client *c)
+{
+    struct sstate *s = c->sstate;
+    struct names_way *w = &s->errand->way;
+    struct names_heard heard;
+    uint64_t worked = 0;
+    unsigned n = UINT32_MAX;
+
+    if (names_are_settled(w) && c->link != NULL && c->link->expect.nnotes == 0)
+        return; /* mostly */
+    heard = heard_of(c);
+    if (c->link != NULL)
+        n = expect_take_notes(&c->link->expect, &worked);
+    names_settle_first(w, &heard, n, worked);
+    if ((c->link == NULL || expect_is_quiet(&c->link->expect)) && names_settle_sql(w, &heard))
+        s->loan.is_unsure = s->loan.lacks_some = true;
+}
