@@ -246,6 +246,12 @@ bool route_locks_standbys(const struct sql_stmt *s);
 /* True when the text counts as a query: what SET TRANSACTION may only say before the first one is
  * refused behind it. */
 bool route_takes_snapshot(const struct sql_facts *facts);
+/* The word is in a value of default_transaction_isolation, or options. */
+bool route_says_serializable(struct slice value);
+/* A BEGIN is in it. */
+bool route_begins_tx(const struct sql_facts *facts);
+/* A lone statement that calls no function and writes nothing by itself; views of it may. */
+bool route_is_plain_read(const struct sql_facts *facts);
 /* True when what the catalogue says of names may be different behind it: also DO, which may do
  * anything, but not functions and procedures, which are called too often for that. */
 bool route_changes_schema(const struct sql_stmt *s);

@@ -20,6 +20,14 @@ void route_oracle_sql(const struct route_question *q, unsigned n, struct buf *ou
 int route_oracle_parse_row(
     struct slice index, struct slice bits, unsigned n, unsigned *index_r, uint32_t *bits_r);
 
+/* False when a relation of the statement is known (`lookup`, as route_input's; NULL: none is) to be
+ * a view that writes, or more are not known than can be asked. What is not known is added to the
+ * questions of `missing`. */
+struct sql_stmt;
+bool route_views_read(const struct sql_stmt *s,
+    int (*lookup)(void *ctx, const struct route_question *q, uint32_t *bits), void *ctx,
+    struct route_decision *missing);
+
 struct route_cache_stats {
     uint64_t hits;
     uint64_t misses;

@@ -28,4 +28,10 @@ void errmsg_put_detail(struct buf *out, struct slice whole, const char *detail);
  * (field P) is so much lower; left out where it lies in these. */
 void errmsg_put_moved(struct buf *out, struct slice whole, uint32_t chars);
 
+/* True for messages of a server after which the exchange can still be made elsewhere. */
+bool errmsg_is_no_answer(const char *p, size_t n);
+/* The bytes of notifications at the front, `at` of which are the rest of a message before; they may
+ * end before the end of the last one. */
+size_t errmsg_notified(size_t at, const char *p, size_t n);
+
 #endif

@@ -38,6 +38,8 @@ struct slice wire_get_bytes(struct wire_reader *r, uint32_t n);
 /* A value with a 32-bit length before it; *is_null for length -1. Other negative lengths are bad.
  */
 struct slice wire_get_value(struct wire_reader *r, bool *is_null);
+/* The `n` columns of a DataRow; false when there are not so many. */
+bool wire_row_values(struct slice body, struct slice *value, int n);
 /* Bytes not read yet. */
 static inline size_t wire_reader_left(const struct wire_reader *r)
 {

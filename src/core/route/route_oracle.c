@@ -358,3 +358,26 @@ int route_oracle_parse_row(
     *bits_r = (uint32_t)b;
     return 0;
 }
+
+bool route_views_read(const struct sql_stmt *s,
+    int (*lookup)(void *ctx, const struct route_question *q, uint32_t *bits), void *ctx,
+    struct route_decision *missing)
+{
+    uint32_t bits;
+    uint32_t i;
+
+    for (i = 0; i < s->ntables; i++) {
+        struct route_question q = {
+            .kind = ROUTE_Q_RELATION, .schema = s->tables[i].schema, .name = s->tables[i].name};
+
+        if (lookup != NULL && lookup(ctx, &q, &bits) == 0) {
+            if ((bits & ROUTE_REL_VOLATILE) != 0)
+                return false;
+        } else if (missing->nquestions == ROUTE_MAX_QUESTIONS) {
+            return false;
+        } else {
+            missing->question[missing->nquestions++] = q;
+        }
+    }
+    return true;
+}

@@ -146,3 +146,32 @@ bool route_asks_of_tx(struct slice text, const struct sql_stmt *s)
         return begins_with(s->set.name.p, s->set.name.p + s->set.name.n, "transaction_");
     return says_so(text);
 }
+
+bool route_begins_tx(const struct sql_facts *facts)
+{
+    uint32_t i;
+
+    for (i = 0; i < facts->nstmts; i++)
+        if (facts->stmts[i].tx.op == SQL_TX_BEGIN)
+            return true;
+    return false;
+}
+
+bool route_is_plain_read(const struct sql_facts *facts)
+{
+    const struct sql_stmt *s = &facts->stmts[0];
+
+    return facts->nstmts == 1 && (s->kind == SQL_SELECT || s->kind == SQL_SHOW) &&
+           (s->flags & SQL_F_READ_ONLY) != 0 && s->nfuncs == 0;
+}
+
+bool route_says_serializable(struct slice value)
+{
+    static const char word[] = "serializable";
+    size_t i;
+
+    for (i = 0; value.p != NULL && i + sizeof word - 1 <= value.n; i++)
+        if (strncasecmp(value.p + i, word, sizeof word - 1) == 0)
+            return true;
+    return false;
+}

@@ -11,6 +11,8 @@
 #include "base/buf.h"
 #include "base/slice.h"
 
+struct route_question;
+
 struct admin_explain;
 struct client;
 struct err;
@@ -127,8 +129,9 @@ struct client_kind {
     bool (*lacks)(struct client *c, struct slice sql);
     /* It is known to read, and to do nothing but that. */
     bool (*reads)(struct client *c, struct slice sql);
-    /* A view of it may write, by the catalogue. */
-    bool (*views_write)(struct client *c, struct slice sql);
+    /* What the catalogue said of a relation: route_input.lookup. NULL: changes of it are not seen.
+     */
+    int (*relation)(void *c, const struct route_question *q, uint32_t *bits);
     /* May the query cache ask the primary now, without a line or a new link? */
     bool (*may_ask)(struct client *c);
     /* A transaction has begun; a statement is sent to where writes go; anything else. */

@@ -38,8 +38,10 @@ struct plan {
     uint8_t nmarks;
     char tx_status;     /* as ReadyForQuery would say */
     uint8_t reason;     /* enum route_reason of the last decision */
-    uint8_t nasked;     /* questions for the statement at hand */
+    uint8_t nasked : 6; /* questions for the statement at hand */
     uint8_t asking : 2; /* enum plan_asking */
+    /* Relations of a read that is made again: not asked of, or views that write. */
+    uint8_t nunsure : 5;
     bool keeps_random : 1;
     bool ask_failed : 1;
     bool tx_failed : 1;      /* the open transaction failed: its COMMIT is a ROLLBACK */
@@ -73,8 +75,6 @@ void plan_begin(struct client *c);
 /* The standby of `link` asks, and nothing known answers it: reads of the session stay at home. SHOW
  * says so, and once an hour for each user the log. */
 void exchange_note_no_login(struct client *c, const struct link *link);
-/* The text of a setting, or of all of them, has the word in it. */
-bool plan_says_serializable(struct slice value);
 /* Frees it. Harmless without one. */
 void plan_free(struct client *c);
 /* The facts of `sql`, valid until the next call. Their offsets are those of `sql` when it holds
@@ -115,26 +115,12 @@ void plan_undraw(struct client *c);
 void plan_note_write(struct client *c, const struct route_decision *d);
 
 /* plan_again.c: what may be sent again elsewhere */
-/* True for messages after which the exchange can still be made elsewhere. */
-bool plan_is_no_answer(const char *p, size_t n);
-/* Of what on_bytes got while nothing of an answer had come: bytes of notifications at its front,
- * which may begin with the rest of one and end before that of another. */
-static inline size_t plan_notified_bytes(const struct link *link, const char *p, size_t n)
-{
-    size_t at = link->in_body;
-
-    while (at < n && n - at >= PROTO_HEADER_BYTES && p[at] == BE_NOTIFICATION)
-        at += message_bytes(p + at);
-    return at < n ? at : n;
-}
 /* True when the messages do nothing at all when they fail. */
 bool plan_again_is_whole(struct client *c, struct slice msgs);
-/* True when they read, and do nothing but that. */
-bool plan_again_is_read(struct client *c, struct slice msgs);
+/* True when they read, and do nothing but that, if the relations that are `missing` do. */
+bool plan_again_is_read(struct client *c, struct slice msgs, struct route_decision *missing);
 /* client_kind.reads. */
 bool plan_reads(struct client *c, struct slice sql);
-/* client_kind.views_write. */
-bool plan_views_write(struct client *c, struct slice sql);
 /* True when all that a link, outside of a transaction, owes for these messages is ReadyForQuery,
  * and that cannot be an error any more: a lone statement of a simple query is committed before its
  * CommandComplete; in the extended protocol that is true of reads alone. */
@@ -215,15 +201,19 @@ uint64_t plan_answers_id(const struct client *c);
 struct route_scope plan_scope(const struct client *c);
 /* Whom to ask what `d` has to ask: `primary`, or as relcache_query_target says. */
 int plan_ask_node(const struct client *c, const struct route_decision *d, int primary);
-/* Sends the questions of `d` on `link`, on which nothing is owed. Sets b->asking; the link's owner
- * calls plan_on_row for each of its own rows and plan_ask_done when it is quiet. */
+/* Sends the questions of `d` (NULL: those kept) on `link`, on which nothing is owed. Sets
+ * b->asking; the link's owner calls plan_on_row for each of its own rows and plan_ask_done when it
+ * is quiet. */
 void plan_ask(struct client *c, struct link *link, const struct route_decision *d);
 void plan_on_row(struct client *c, struct slice body);
-bool plan_row_values(struct slice body, struct slice *value, int n);
 void plan_ask_done(struct client *c, struct link *link);
 /* Keeps the questions of `d` until the transaction is over, and asks what was kept. */
 void plan_ask_later(struct client *c, const struct route_decision *d);
 void plan_ask_missed(struct client *c);
+/* A read is made again, if what is `missing` reads: asks on the next link. nunsure is 0 when it
+ * does; plan_unsure_end in any case. */
+void plan_ask_unsure(struct client *c, const struct route_decision *missing);
+void plan_unsure_end(struct client *c);
 /* The statement was sent to where writes go. When it is not known what it does, that is looked into
  * as soon as its transaction is over; until then reads stay. */
 void plan_note_doubt(struct client *c, struct slice sql, const struct route_decision *d);

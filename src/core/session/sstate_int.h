@@ -294,6 +294,8 @@ bool exchange_may_send_again(struct client *c, const struct link *link);
 void exchange_on_lost(void *owner, struct link *link, const struct err *err, bool told);
 /* Answers the first parked request with `err`, and goes on with the rest. */
 void follow_fail_parked(struct client *c, const struct err *err);
+/* True when a read was to be made again, and has failed: a view of it may write (plan.nunsure). */
+bool follow_refuse_unsure(struct client *c);
 /* The same: its client has cancelled it. */
 void exchange_cancel_parked(struct client *c);
 

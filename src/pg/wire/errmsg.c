@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hot.h"
+#include "wire/message.h"
 #include "wire/reader.h"
 #include "wire/writer.h"
 
@@ -150,4 +152,55 @@ void errmsg_put_moved(struct buf *out, struct slice whole, uint32_t chars)
     }
     buf_put_byte(out, '\0');
     wire_end(out, start);
+}
+
+/* The server's last words to all, when it was crashed or is stopped at once: they end the
+ * connection, and answer nothing. */
+static bool is_crash(struct slice body)
+{
+    struct errmsg m;
+
+    (void)errmsg_decode(body, &m);
+    return slice_eq_str(m.sqlstate, "57P02") || slice_eq_str(m.sqlstate, "57P01");
+}
+
+/* Mostly all of an answer is there at once. Bytes that only look like its end count as one: then
+ * nothing is made again that might have been. */
+static inline bool ends_with_ready(const char *p, size_t n)
+{
+    return n > PROTO_HEADER_BYTES && p[n - PROTO_HEADER_BYTES - 1] == BE_READY &&
+           message_bytes(p + n - PROTO_HEADER_BYTES - 1) == PROTO_HEADER_BYTES + 1;
+}
+
+HOT bool errmsg_is_no_answer(const char *p, size_t n)
+{
+    const char *end = p + n;
+    struct message m;
+
+    if (ends_with_ready(p, n))
+        return false;
+    while (message_next(&p, end, &m)) {
+        switch (m.type) {
+        case BE_PARSE_COMPLETE:
+        case BE_BIND_COMPLETE:
+        case BE_NO_DATA:
+        case BE_ROW_DESCRIPTION:
+        case BE_PARAMETER_DESCRIPTION:
+            break;
+        case BE_NOTICE:
+            if (!is_crash(m.body))
+                return false;
+            break;
+        default:
+            return false;
+        }
+    }
+    return p == end;
+}
+
+HOT size_t errmsg_notified(size_t at, const char *p, size_t n)
+{
+    while (at < n && n - at >= PROTO_HEADER_BYTES && p[at] == BE_NOTIFICATION)
+        at += message_bytes(p + at);
+    return at < n ? at : n;
 }

@@ -84,3 +84,17 @@ bool wire_reader_ok(const struct wire_reader *r)
 {
     return !r->bad && r->p == r->end;
 }
+
+bool wire_row_values(struct slice body, struct slice *value, int n)
+{
+    struct wire_reader r;
+    bool is_null;
+    int i;
+
+    wire_reader_init(&r, body);
+    if (wire_get_u16(&r) != n)
+        return false;
+    for (i = 0; i < n; i++)
+        value[i] = wire_get_value(&r, &is_null);
+    return wire_reader_ok(&r);
+}

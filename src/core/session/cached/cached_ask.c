@@ -4,6 +4,8 @@
  * could disturb it, behind its end. Runs in: workers. */
 #include "config.h"
 
+#include "wire/reader.h"
+
 #include "results/results_int.h"
 #include "sstate/phase_int.h"
 
@@ -240,7 +242,7 @@ void cached_on_row(struct client *c, struct slice body)
 {
     struct slice value[QCACHE_COLUMNS];
 
-    if (plan_row_values(body, value, QCACHE_COLUMNS))
+    if (wire_row_values(body, value, QCACHE_COLUMNS))
         qcache_judge_row(c->sstate->errand->cache->judge, value);
 }
 

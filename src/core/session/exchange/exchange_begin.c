@@ -24,18 +24,12 @@
 /* A sequence longer than this is not looked through. */
 #define BATCH_LOOK_MAX 64
 
-/* Questions about the catalogue need a link for a moment. In a transaction that has one it is
- * another one, of the server where the transaction lives; who cannot have that at once is not kept
- * waiting (would_queue), and what was to be asked is asked when the transaction is over. */
-static enum feed_step ask(struct client *c, const struct route_decision *d)
+/* Borrows a link for `d`; NULL: for the questions that are kept. */
+static enum feed_step ask_at(struct client *c, int node, const struct route_decision *d)
 {
     struct sstate *s = c->sstate;
-    int node = s->errand->home != NULL ? s->errand->home->pool->cluster_node
-                                       : plan_ask_node(c, d, sstate_write_node(c));
     enum feed_step step;
 
-    if (s->errand->home != NULL)
-        plan_ask_later(c, d);
     s->errand->is_asker = true;
     step = leg_attach(c, node);
     if (step != FEED_PASS)
@@ -48,13 +42,27 @@ static enum feed_step ask(struct client *c, const struct route_decision *d)
         feed_flush(c, &run);
         s->loan.is_fresh = true;
         if (step != FEED_PASS) {
-            plan_ask_later(c, d);
+            if (d != NULL)
+                plan_ask_later(c, d);
             return step;
         }
     }
     phase_goto(c, PHASE_ASKING);
     plan_ask(c, c->link, d);
     return FEED_PARK;
+}
+
+/* Questions about the catalogue need a link for a moment. In a transaction that has one it is
+ * another one, of the server where the transaction lives; who cannot have that at once is not kept
+ * waiting (would_queue), and what was to be asked is asked when the transaction is over. */
+static enum feed_step ask(struct client *c, const struct route_decision *d)
+{
+    const struct link *home = c->sstate->errand->home;
+
+    if (home == NULL)
+        return ask_at(c, plan_ask_node(c, d, sstate_write_node(c)), d);
+    plan_ask_later(c, d);
+    return ask_at(c, home->pool->cluster_node, d);
 }
 
 /* A transaction that has its link lets its reads leave it, and what keeps this one is only that
@@ -101,13 +109,6 @@ WARM static bool reads(const struct client *c, const struct route_decision *d)
 static bool may_leave(const struct client *c, const struct route_decision *d)
 {
     return reads(c, d) && !d->must_wait;
-}
-
-static bool is_plain_read(const struct sql_facts *facts)
-{
-    return facts->nstmts == 1 &&
-           (facts->stmts[0].kind == SQL_SELECT || facts->stmts[0].kind == SQL_SHOW) &&
-           (facts->stmts[0].flags & SQL_F_READ_ONLY) != 0 && facts->stmts[0].nfuncs == 0;
 }
 
 /* While there is no primary a standby stands in for it, which may lack what the session wrote. */
@@ -167,6 +168,16 @@ enum feed_step exchange_ask_first(struct client *c, struct slice sql, struct rou
     if (step == FEED_PASS)
         lent_stop_asking(c);
     return step;
+}
+
+/* May a read be made again that names what may be a view? */
+static enum feed_step ask_unsure(struct client *c)
+{
+    int node = sstate_write_node(c);
+
+    if (node == VIEW_NO_NODE || sessions_must_hold_writes(c->ss))
+        return leg_wait_for_primary(c);
+    return ask_at(c, node, NULL);
 }
 
 static void begin_choice(struct sstate *s)
@@ -281,6 +292,8 @@ WARM static enum feed_step choose(
 
     *node = home_node(c);
     begin_choice(s);
+    if (c->plan->nunsure > 0)
+        return ask_unsure(c);
     if (plan_aside_is_standby(c)) {
         choose_read(c, sstate_write_node(c), true, node);
         s->again.may_retry = false; /* at home it can only fail */
@@ -288,7 +301,7 @@ WARM static enum feed_step choose(
     }
     s->again.may_replan = !is_lost && *facts != NULL && follow_sql_executes(c, *facts) != NULL;
     s->again.may_retry =
-        *facts != NULL && is_plain_read(*facts) && !plan_away_is_possible(c) && !is_lost;
+        *facts != NULL && route_is_plain_read(*facts) && !plan_away_is_possible(c) && !is_lost;
     return *facts == NULL || is_lost ? FEED_PASS : c->kind->choose(c, sql, facts, node);
 }
 
@@ -357,16 +370,6 @@ static void keep_tied(struct client *c, struct slice msgs)
 static struct slice whole_or_none(struct slice msg)
 {
     return msg.n == message_bytes(msg.p) ? msg : slice_of(NULL, 0);
-}
-
-static bool begins_transaction(const struct sql_facts *facts)
-{
-    uint32_t i;
-
-    for (i = 0; i < facts->nstmts; i++)
-        if (facts->stmts[i].tx.op == SQL_TX_BEGIN)
-            return true;
-    return false;
 }
 
 /* On the link that is there, where the transaction may have to learn that it has read. */
@@ -449,7 +452,7 @@ WARM static enum feed_step go_on_with_query(struct client *c, struct feed_run *r
         c->sstate->again.may_replan = facts != NULL && follow_sql_executes(c, facts) != NULL;
         keep_tied(c, whole_or_none(msg));
     }
-    if (facts != NULL && begins_transaction(facts))
+    if (facts != NULL && route_begins_tx(facts))
         follow_sql_load(c, run);
     return FEED_PASS;
 }
@@ -476,7 +479,7 @@ WARM enum feed_step exchange_begin_query(struct client *c, struct feed_run *run,
             if (c->kind->chosen(c, step) != FEED_PASS)
                 return step;
             leg_keep(c, whole_or_none(msg));
-            if (*facts != NULL && begins_transaction(*facts))
+            if (*facts != NULL && route_begins_tx(*facts))
                 follow_sql_load(c, run); /* should one fail, the transaction is not to */
             return FEED_PASS;
         }
@@ -657,6 +660,8 @@ static enum feed_step choose_for_batch(
 
     *node = home_node(c);
     begin_choice(s);
+    if (c->plan->nunsure > 0)
+        return ask_unsure(c);
     if (plan_aside_is_standby(c)) {
         choose_read(c, sstate_write_node(c), true, node);
         s->again.may_retry = false;

@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "config/pools_conf.h"
 #include "wire/errmsg.h"
+#include "wire/reader.h"
 #include "wire/writer.h"
 
 #include "sstate_int.h"
@@ -142,7 +143,7 @@ void exchange_kill_on_row(struct client *c, struct slice body)
     struct slice value;
 
     c->sstate->errand->kill->is_granted =
-        plan_row_values(body, &value, 1) && slice_eq_str(value, "t");
+        wire_row_values(body, &value, 1) && slice_eq_str(value, "t");
 }
 
 /* It stays the client's, in a transaction that has failed if it was in one. */

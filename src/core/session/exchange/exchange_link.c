@@ -9,6 +9,7 @@
 #include "base/hot.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "wire/errmsg.h"
 #include "wire/message.h"
 #include "wire/reader.h"
 #include "wire/writer.h"
@@ -74,7 +75,7 @@ static size_t aside_bytes(const struct client *c, const struct link *link, const
 {
     if (c->sstate->again.what != AGAIN_NO)
         return n;
-    return plan_notified_bytes(link, p, n);
+    return errmsg_notified(link->in_body, p, n);
 }
 
 static void tell(struct client *c, struct link *link, const char *p, size_t n)
@@ -117,7 +118,7 @@ HOT static void on_bytes(void *owner, struct link *link, const char *p, size_t n
         n -= aside;
         if (n == 0)
             return;
-        if (plan_is_no_answer(p, n)) {
+        if (errmsg_is_no_answer(p, n)) {
             buf_put(&s->errand->early, p, n);
             return;
         }
@@ -133,7 +134,7 @@ static void go_on(struct client *c)
 {
     if (c->sstate->errand->is_cancelled)
         exchange_cancel_parked(c);
-    else
+    else if (!follow_refuse_unsure(c))
         client_unpark(c);
 }
 

@@ -275,10 +275,11 @@ bool exchange_may_send_again(struct client *c, const struct link *link)
 {
     const struct sstate *s = c->sstate;
     struct slice msgs = buf_slice(&s->errand->retry);
+    struct route_decision missing;
 
     return !s->again.reply_begun && msgs.n > 0 && s->errand->nresent < LOST_RETRIES &&
            (s->errand->is_out || !is_in_transaction(s, link)) &&
-           (s->again.may_retry || plan_again_is_read(c, msgs));
+           ((s->again.may_retry && s->again.is_read) || plan_again_is_read(c, msgs, &missing));
 }
 
 /* The server has refused it, of which the client has been told nothing: it will be made elsewhere,
@@ -467,6 +468,12 @@ static bool lost_transaction(
 /* Messages that the link had begun, or not, are sent to another one. */
 static void lost_repeated(struct client *c)
 {
+    struct route_decision missing;
+
+    if (!(c->sstate->again.may_retry && c->sstate->again.is_read) &&
+        plan_again_is_read(c, buf_slice(&c->sstate->errand->retry), &missing) &&
+        missing.nquestions > 0)
+        plan_ask_unsure(c, &missing);
     CLIENT_LOG(c, LVL_LOG, "a read of user \"%s\" is made again: its server connection was lost",
         c->pool->names);
     c->sstate->errand->nresent++; /* a read that ends its server process is not made for ever */

@@ -31,8 +31,8 @@ HOT static bool is_free(struct client *c)
     const struct sstate *s = c->sstate;
 
     return s->phase == PHASE_DETACHED && s->pins == 0 && !s->greeted_alone &&
-           client_local(c) == NULL && !c->local_batch && !c->local_error && !c->server_batch &&
-           !c->trace.client && !client_log_statements(c);
+           c->plan->nunsure == 0 && client_local(c) == NULL && !c->local_batch && !c->local_error &&
+           !c->server_batch && !c->trace.client && !client_log_statements(c);
 }
 
 /* Parse of a statement without a name, or Bind of one that has a name. */

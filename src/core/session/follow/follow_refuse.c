@@ -51,6 +51,7 @@ void follow_fail_parked(struct client *c, const struct err *err)
     bool is_home = s->errand->home != NULL;
 
     s->errand->is_cancelled = false;
+    plan_unsure_end(c);
     mem_free(s->errand->kill);
     s->errand->kill = NULL;
     c->kind->routed(c, ROUTED_REFUSED);
@@ -86,4 +87,18 @@ void follow_fail_parked(struct client *c, const struct err *err)
     client_send(c, &out);
     client_note_idle(c);
     client_unpark(c);
+}
+
+bool follow_refuse_unsure(struct client *c)
+{
+    struct err err;
+
+    if (c->plan->nunsure == 0 || c->plan->questions != NULL)
+        return false;
+    err_clear(&err);
+    err_set(&err, "08006", "the connection to node %d was lost under a view that may write",
+        c->pool->cluster_node);
+    err_hint(&err, "It may have been done: it is not made again by itself.");
+    follow_fail_parked(c, &err);
+    return true;
 }

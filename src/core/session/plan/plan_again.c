@@ -7,74 +7,27 @@
 
 #include <string.h>
 
-#include "base/hot.h"
-#include "base/log.h"
-#include "config/conf.h"
 #include "wire/batch.h"
-#include "wire/errmsg.h"
-#include "wire/writer.h"
 
 #include "sstate_int.h"
 
-/* The server's last words to all, when it was crashed or is stopped at once: they end the
- * connection, and answer nothing. */
-static bool is_crash(struct slice body)
-{
-    struct errmsg m;
-
-    (void)errmsg_decode(body, &m);
-    return slice_eq_str(m.sqlstate, "57P02") || slice_eq_str(m.sqlstate, "57P01");
-}
-
-/* Mostly all of an answer is there at once. Bytes that only look like its end count as one: then
- * nothing is made again that might have been. */
-static inline bool ends_with_ready(const char *p, size_t n)
-{
-    return n > PROTO_HEADER_BYTES && p[n - PROTO_HEADER_BYTES - 1] == BE_READY &&
-           message_bytes(p + n - PROTO_HEADER_BYTES - 1) == PROTO_HEADER_BYTES + 1;
-}
-
-HOT bool plan_is_no_answer(const char *p, size_t n)
-{
-    const char *end = p + n;
-    struct message m;
-
-    if (ends_with_ready(p, n))
-        return false;
-    while (message_next(&p, end, &m)) {
-        switch (m.type) {
-        case BE_PARSE_COMPLETE:
-        case BE_BIND_COMPLETE:
-        case BE_NO_DATA:
-        case BE_ROW_DESCRIPTION:
-        case BE_PARAMETER_DESCRIPTION:
-            break;
-        case BE_NOTICE:
-            if (!is_crash(m.body))
-                return false;
-            break;
-        default:
-            return false;
-        }
-    }
-    return p == end;
-}
-
 /* What may be done in part, or ends a transaction, although it fails. */
-static bool is_whole_sql(struct client *c, struct slice sql)
+static bool is_whole_sql(struct client *c, struct slice sql, struct route_decision *missing)
 {
     const struct sql_facts *facts = plan_facts(c->ss, sql);
     const struct sql_stmt *s = &facts->stmts[0];
 
+    (void)missing;
     return facts->status == SQL_OK && facts->nstmts == 1 && s->kind != SQL_CALL &&
            s->kind != SQL_DO && s->tx.op == SQL_TX_NONE;
 }
 
 /* What a simple query commits before it says that it is done. BEGIN does not. */
-static bool is_lone_sql(struct client *c, struct slice sql)
+static bool is_lone_sql(struct client *c, struct slice sql, struct route_decision *missing)
 {
     const struct sql_facts *facts = plan_facts(c->ss, sql);
 
+    (void)missing;
     if (sstate_text_is_doubtful(c, sql))
         return false;
     return facts->status == SQL_OK && facts->nstmts <= 1 &&
@@ -86,37 +39,28 @@ bool plan_reads(struct client *c, struct slice sql)
     struct route_decision d;
 
     (void)plan_decide(c, sql, &d);
-    return d.class == ROUTE_EITHER && !d.must_ask;
+    return d.class == ROUTE_EITHER && !d.must_ask && !d.is_doubtful;
 }
 
-bool plan_views_write(struct client *c, struct slice sql)
-{
-    struct route_decision d;
-
-    (void)plan_decide(c, sql, &d);
-    return d.reason == ROUTE_R_VOLATILE_VIEW;
-}
-
-/* It reads, and nothing but that. */
-static bool is_read_sql(struct client *c, struct slice sql)
+/* It reads, and nothing but that, if what is `missing` does. */
+static bool is_read_sql(struct client *c, struct slice sql, struct route_decision *missing)
 {
     const struct sql_facts *facts = plan_facts(c->ss, sql);
-    const struct sql_stmt *s = &facts->stmts[0];
 
-    if (facts->status != SQL_OK || facts->nstmts != 1 || sstate_text_is_doubtful(c, sql))
+    if (facts->status != SQL_OK || facts->nstmts != 1 || sstate_text_is_doubtful(c, sql) ||
+        (!route_is_plain_read(facts) && !c->kind->reads(c, sql)))
         return false;
-    if ((s->kind == SQL_SELECT || s->kind == SQL_SHOW) && (s->flags & SQL_F_READ_ONLY) != 0 &&
-        s->nfuncs == 0)
-        return s->ntables == 0 || !c->kind->views_write(c, sql);
-    return c->kind->reads(c, sql);
+    facts = plan_facts(c->ss, sql);
+    return route_views_read(&facts->stmts[0], c->kind->relation, c, missing);
 }
 
-typedef bool judge_fn(struct client *c, struct slice sql);
+typedef bool judge_fn(struct client *c, struct slice sql, struct route_decision *missing);
 
 /* What is sent as a whole. */
 struct again {
     struct slice msgs;
     judge_fn *judge;
+    struct route_decision *missing;
 };
 
 /* A statement that is parsed among the messages is judged there. */
@@ -139,9 +83,10 @@ static bool judge_named(struct client *c, const struct again *a, struct slice na
     if (is_parsed_here(a, name))
         return true;
     if (name.n == 0)
-        return c->sstate->names.unnamed != NULL && a->judge(c, prep_sql(c->sstate->names.unnamed));
+        return c->sstate->names.unnamed != NULL &&
+               a->judge(c, prep_sql(c->sstate->names.unnamed), a->missing);
     n = names_find(&c->sstate->names, name);
-    return n != NULL && n->prep != NULL && a->judge(c, prep_sql(n->prep));
+    return n != NULL && n->prep != NULL && a->judge(c, prep_sql(n->prep), a->missing);
 }
 
 static bool judge_message(struct client *c, const struct again *a, const struct batch_msg *m)
@@ -149,7 +94,7 @@ static bool judge_message(struct client *c, const struct again *a, const struct 
     switch (m->type) {
     case FE_QUERY:
     case FE_PARSE:
-        return !m->is_bad && a->judge(c, m->sql);
+        return !m->is_bad && a->judge(c, m->sql, a->missing);
     case FE_BIND:
         return !m->is_bad && judge_named(c, a, m->name);
     default:
@@ -157,9 +102,10 @@ static bool judge_message(struct client *c, const struct again *a, const struct 
     }
 }
 
-static bool judge_all(struct client *c, struct slice msgs, judge_fn *judge)
+static bool judge_all(
+    struct client *c, struct slice msgs, judge_fn *judge, struct route_decision *missing)
 {
-    const struct again a = {msgs, judge};
+    const struct again a = {msgs, judge, missing};
     const char *p = msgs.p;
     struct batch_msg m;
 
@@ -171,24 +117,27 @@ static bool judge_all(struct client *c, struct slice msgs, judge_fn *judge)
 
 bool plan_again_is_whole(struct client *c, struct slice msgs)
 {
-    return judge_all(c, msgs, is_whole_sql);
+    return judge_all(c, msgs, is_whole_sql, NULL);
 }
 
-bool plan_again_is_read(struct client *c, struct slice msgs)
+bool plan_again_is_read(struct client *c, struct slice msgs, struct route_decision *missing)
 {
-    return judge_all(c, msgs, is_read_sql);
+    memset(missing, 0, sizeof *missing);
+    return judge_all(c, msgs, is_read_sql, missing);
 }
 
 bool plan_again_is_over(struct client *c, const struct link *link, struct slice msgs)
 {
     const struct expect *owed = &link->expect;
+    struct route_decision missing;
 
     if (owed->len != 1 || owed->lost || owed->failed || expect_head_is_ours(owed) ||
         link->tx_status != 'I')
         return false;
     if (expect_head(owed) == OP_QUERY)
-        return expect_head_has_done(owed) && judge_all(c, msgs, is_lone_sql);
-    return expect_head(owed) == OP_SYNC && judge_all(c, msgs, is_read_sql);
+        return expect_head_has_done(owed) && judge_all(c, msgs, is_lone_sql, NULL);
+    return expect_head(owed) == OP_SYNC && plan_again_is_read(c, msgs, &missing) &&
+           missing.nquestions == 0;
 }
 
 bool plan_owes_client(const struct expect *owed)

@@ -12,7 +12,6 @@
 #include "config/conf.h"
 #include "route/route_marks.h"
 #include "route/route_oracle.h"
-#include "wire/reader.h"
 #include "wire/writer.h"
 
 #include "sstate_int.h"
@@ -162,21 +161,6 @@ void plan_send_question(struct client *c, struct link *link, struct slice sql)
     wire_put_query(&out, sql);
     (void)link_send(link, out.data, out.len);
     buf_free(&out);
-}
-
-/* The columns of a row; false when there are not `n` of them. */
-bool plan_row_values(struct slice body, struct slice *value, int n)
-{
-    struct wire_reader r;
-    bool is_null;
-    int i;
-
-    wire_reader_init(&r, body);
-    if (wire_get_u16(&r) != n)
-        return false;
-    for (i = 0; i < n; i++)
-        value[i] = wire_get_value(&r, &is_null);
-    return wire_reader_ok(&r);
 }
 
 WARM bool plan_lacks_marks(

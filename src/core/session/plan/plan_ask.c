@@ -58,6 +58,8 @@ static void ask_send(struct client *c, struct link *link)
 
     route_oracle_sql(b->questions->question, b->questions->n, &sql);
     b->questions->change = plan_worker_change(c->ss);
+    if (b->nunsure > 0)
+        b->nunsure = b->questions->n & 0x1fU; /* an answer may have come before its link died */
     b->asking = ASKING_CATALOGUE;
     plan_send_question(c, link, buf_slice(&sql));
     buf_free(&sql);
@@ -65,7 +67,8 @@ static void ask_send(struct client *c, struct link *link)
 
 void plan_ask(struct client *c, struct link *link, const struct route_decision *d)
 {
-    plan_ask_later(c, d);
+    if (d != NULL)
+        plan_ask_later(c, d);
     ask_send(c, link);
 }
 
@@ -75,6 +78,32 @@ void plan_ask_later(struct client *c, const struct route_decision *d)
 
     plan_questions_free(&b->questions);
     b->questions = ask_keep(d);
+}
+
+/* Who has no plan gets one for so long. */
+void plan_ask_unsure(struct client *c, const struct route_decision *missing)
+{
+    if (c->plan == plan_none()) {
+        c->plan = mem_alloc_zero(sizeof *c->plan);
+        *c->plan = *plan_none();
+    }
+    c->plan->rs.now_us = backend_wall_us(&c->ss->be);
+    if (c->plan->doubts != NULL) {
+        c->plan->rs.state_unknown = true; /* they would be asked first */
+        plan_drop_doubts(c->plan);
+    }
+    c->plan->nunsure = missing->nquestions & 0x1fU;
+    plan_ask_later(c, missing);
+}
+
+void plan_unsure_end(struct client *c)
+{
+    if (c->plan->nunsure > 0) {
+        c->plan->nunsure = 0;
+        plan_questions_free(&c->plan->questions);
+    }
+    if (c->kind == &c->ss->kinds->followed)
+        plan_free(c);
 }
 
 /* Its transaction is over. */
@@ -149,9 +178,11 @@ static void take_answer(struct client *c, struct slice index_text, struct slice 
     unsigned index;
     uint32_t bits;
 
-    if (route_oracle_parse_row(index_text, bits_text, qs->n, &index, &bits) == 0)
-        plan_worker_learn(
-            c->ss, plan_scope(c), &qs->question[index], qs->change, b->rs.now_us, bits);
+    if (route_oracle_parse_row(index_text, bits_text, qs->n, &index, &bits) == -1)
+        return;
+    plan_worker_learn(c->ss, plan_scope(c), &qs->question[index], qs->change, b->rs.now_us, bits);
+    if (b->nunsure > 0 && (bits & ROUTE_REL_VOLATILE) == 0)
+        b->nunsure--;
 }
 
 void plan_on_row(struct client *c, struct slice body)
@@ -160,7 +191,7 @@ void plan_on_row(struct client *c, struct slice body)
     struct slice value[2];
 
     if (b->asking == ASKING_NONE ||
-        !plan_row_values(body, value, b->asking == ASKING_REPLAY ? 1 : 2))
+        !wire_row_values(body, value, b->asking == ASKING_REPLAY ? 1 : 2))
         return;
     if (b->asking == ASKING_REPLAY)
         plan_wait_row(c->ss, c->link->pool->cluster_node, value[0]);
@@ -186,4 +217,6 @@ void plan_ask_done(struct client *c, struct link *link)
         b->ask_failed = true; /* the server's answers answer nothing */
     b->asking = ASKING_NONE;
     link_forget_failure(link);
+    if (b->nunsure == 0)
+        plan_unsure_end(c);
 }

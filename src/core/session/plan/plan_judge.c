@@ -32,22 +32,12 @@ static struct slice application_name(const struct client *c)
     return paramset_get(&c->login->params, key);
 }
 
-bool plan_says_serializable(struct slice value)
-{
-    static const char word[] = "serializable";
-    size_t i;
-
-    for (i = 0; value.p != NULL && i + sizeof word - 1 <= value.n; i++)
-        if (strncasecmp(value.p + i, word, sizeof word - 1) == 0)
-            return true;
-    return false;
-}
-
 /* Start-up parameters only: what the role's or database's default is, the catalogue says. */
 static bool begins_serializable(const struct paramset *p)
 {
-    return plan_says_serializable(paramset_get(p, slice_of_str("default_transaction_isolation"))) ||
-           plan_says_serializable(paramset_get(p, slice_of_str("options")));
+    return route_says_serializable(
+               paramset_get(p, slice_of_str("default_transaction_isolation"))) ||
+           route_says_serializable(paramset_get(p, slice_of_str("options")));
 }
 
 void plan_begin(struct client *c)

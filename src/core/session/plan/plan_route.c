@@ -104,7 +104,7 @@ WARM static void settle(struct client *c)
     b->rs.search_path_changed =
         varset_get(c->sstate->vars.client, slice_of_str("search_path")).p != NULL ||
         varset_get(c->sstate->vars.client, slice_of_str("role")).p != NULL;
-    b->rs.default_serializable = plan_says_serializable(
+    b->rs.default_serializable = route_says_serializable(
         varset_get(c->sstate->vars.client, slice_of_str("default_transaction_isolation")));
 }
 

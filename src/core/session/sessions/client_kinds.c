@@ -285,7 +285,7 @@ static char console_tx_status(const struct client *c)
 #define AT_HOME                                                                                    \
     .place = exchange_quick_place_home, .goes_on = no_text, .choose = home_choose,                 \
     .choose_batch = home_choose_batch, .chosen = home_chosen, .lacks = no_text, .reads = no_text,  \
-    .views_write = no_text, .may_ask = yes, .begun = home_begun, .sent = home_sent,                \
+    .relation = NULL, .may_ask = yes, .begun = home_begun, .sent = home_sent,                      \
     .routed = home_routed, .explain_asks = no_text, .explain = exchange_explain_home
 
 #define LIKE_RELAYED                                                                               \
@@ -315,12 +315,12 @@ const struct client_kinds client_kinds = {
         .drop_link = relayed_drop_link, .tx_status = console_tx_status},
     .followed = {FOLLOWED, .place = exchange_quick_place_home, .goes_on = exchange_quick_goes_on,
         .choose = home_choose, .choose_batch = home_choose_batch, .chosen = home_chosen,
-        .lacks = no_text, .reads = no_text, .views_write = no_text, .may_ask = yes,
-        .begun = home_begun, .sent = home_sent, .routed = home_routed, .explain_asks = no_text,
+        .lacks = no_text, .reads = no_text, .relation = NULL, .may_ask = yes, .begun = home_begun,
+        .sent = home_sent, .routed = home_routed, .explain_asks = no_text,
         .explain = exchange_explain_home},
     .balanced = {FOLLOWED, .place = exchange_quick_place, .goes_on = no_text,
         .choose = exchange_choose, .choose_batch = exchange_choose_batch, .chosen = plan_chosen,
-        .lacks = plan_aside_lacks, .reads = plan_reads, .views_write = plan_views_write,
+        .lacks = plan_aside_lacks, .reads = plan_reads, .relation = plan_lookup,
         .may_ask = cached_has_link, .begun = plan_away_begun, .sent = plan_route_note,
         .routed = plan_routed, .explain_asks = exchange_explain_asks,
         .explain = exchange_explain_away},
