@@ -262,6 +262,8 @@ HOT static void tell_room(struct client *c)
 HOT static void tell(struct client *c, const struct cache_hit *hit, struct slice sql)
 {
     lent_stop_asking(c); /* it may have stood in a queue */
+    if (c->plan->nunsure > 0)
+        plan_unsure_end(c); /* it is not made again */
     note_hit(c, hit, sql);
     tell_room(c);
 }
@@ -272,10 +274,10 @@ static enum feed_step miss(struct client *c, const struct qcache_judgement *j,
 {
     struct cached_worker *w = c->ss->cache;
     struct cache_key key = key_of(w);
-    enum cache_turn errand = cache_flight_enter(w->store, &key, loop_now_us(c->ss->loop));
+    enum cache_turn turn = cache_flight_enter(w->store, &key, loop_now_us(c->ss->loop));
 
-    if (errand != CACHE_TURN_WAIT || !results_may_wait(c)) {
-        results_fill_begin(c, j, &key, said, errand, 0, l->kind != KEY_ROWS);
+    if (turn != CACHE_TURN_WAIT || !results_may_wait(c)) {
+        results_fill_begin(c, j, &key, said, turn, 0, l->kind != KEY_ROWS);
         return FEED_AGAIN;
     }
     lent_stop_asking(c); /* it may have stood in a queue */

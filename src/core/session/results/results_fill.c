@@ -68,11 +68,11 @@ void results_fill_count(struct client *c, unsigned nstatements)
 }
 
 void results_fill_begin(struct client *c, const struct qcache_judgement *j,
-    const struct cache_key *key, const struct cached_said *said, enum cache_turn errand,
+    const struct cache_key *key, const struct cached_said *said, enum cache_turn turn,
     unsigned number, bool has_shape)
 {
     struct cached_worker *w = c->ss->cache;
-    struct cache_fill_spec spec = {.key = key, .has_flight = errand == CACHE_TURN_FILL};
+    struct cache_fill_spec spec = {.key = key, .has_flight = turn == CACHE_TURN_FILL};
     struct cache_deps deps;
     enum cache_fill_reason why;
     struct results_filling *f;
@@ -81,11 +81,11 @@ void results_fill_begin(struct client *c, const struct qcache_judgement *j,
     w->misses++;
     spec.ntables = qcache_number_tables(j, w->store, pool_database_there(c->pool), spec.table);
     cache_note_miss(w->store, spec.table, spec.ntables);
-    if (errand == CACHE_TURN_WAIT)
+    if (turn == CACHE_TURN_WAIT)
         return;
     why = may_keep(c, key, j, said, &deps);
     if (why != CACHE_FILL_OK) {
-        if (errand == CACHE_TURN_FILL)
+        if (turn == CACHE_TURN_FILL)
             cache_flight_leave(w->store, key);
         cache_note_fill(w->store, spec.table, spec.ntables, why);
         return;

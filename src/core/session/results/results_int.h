@@ -301,7 +301,7 @@ bool cached_delete(void *ctx, struct slice sql, struct slice user, struct slice 
 /* A miss: the result of statement `number` of a sequence is kept if nothing speaks against that;
  * `has_shape`: its columns are told in front of the rows. WAIT: another one's result is kept. */
 void results_fill_begin(struct client *c, const struct qcache_judgement *j,
-    const struct cache_key *key, const struct cached_said *said, enum cache_turn errand,
+    const struct cache_key *key, const struct cached_said *said, enum cache_turn turn,
     unsigned number, bool has_shape);
 /* So many statements are sent together. */
 void results_fill_count(struct client *c, unsigned nstatements);
