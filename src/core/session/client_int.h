@@ -336,7 +336,6 @@ struct cancel_mail {
 };
 
 /* client_cancel.c */
-void client_cancel_init(struct sessions *ss);
 void client_cancel_end(struct sessions *ss);
 void client_cancel_request(struct sessions *ss, int32_t pid, struct slice key, int fd);
 /* Makes the client's cancel key; returns its length. */

@@ -43,8 +43,6 @@ struct client_stats {
 
 /* Finds the row of the client's database and counts a login. */
 void client_stats_on_login(struct client *c);
-/* It came from another worker. */
-void client_stats_on_arrival(struct client *c);
 /* Something of the present request goes to the server: starts the clock unless it runs. */
 void client_stats_on_sent(struct client *c);
 /* Everything was answered: stops the clocks, also that of the transaction when it is over. Both end

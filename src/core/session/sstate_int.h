@@ -336,8 +336,6 @@ void plan_away_note(struct client *c, const struct sql_facts *facts);
 void plan_away_ends(struct client *c, const struct sql_facts *facts);
 /* A statement is sent to where the transaction lives: it may keep the reads behind it there. */
 void plan_away_note_home(struct client *c, const struct sql_stmt *st);
-/* The link is up to date, and goes by another status than the client's transaction. */
-void plan_away_send(struct client *c);
 /* An error of such a read: true when it is kept from the client. */
 bool leg_away_on_error(struct client *c, struct link *link, const struct errmsg *m);
 /* It is over: the link is still there. True when it is sent again, where the transaction lives. */
@@ -641,7 +639,7 @@ struct slice follow_bound_values(struct slice body);
 void cached_worker_init(struct sessions *ss);
 void cached_worker_fini(struct sessions *ss);
 /* New settings: lists. */
-void cached_worker_conf(struct sessions *ss);
+void cached_worker_conf(struct cached_worker *w);
 /* A simple query that has come whole. FEED_LOCAL: it was answered. FEED_AGAIN: it goes its way. */
 enum feed_step cached_query(struct client *c, struct slice sql, const struct sql_facts *facts);
 /* A sequence of the extended protocol begins at `p`. FEED_LOCAL: it was answered; *whole is its
@@ -661,8 +659,6 @@ void results_see(struct client *c, const char *p, size_t n);
 void cached_over(struct client *c);
 /* The link dies; true when a question was under way on it. */
 bool cached_lost(struct client *c, const struct link *link);
-/* The link that was asked is the session's, and stays with it. */
-bool cached_asked_own(const struct client *c);
 /* A question is under way: a row of its answer; its end; settings that had to come first are there.
  */
 bool cached_is_asking(const struct client *c);

@@ -16,7 +16,7 @@
 /* Judgements that a worker remembers. */
 #define CACHE_JUDGEMENTS 4096
 
-static void make_rules(struct cached_worker *w)
+void cached_worker_conf(struct cached_worker *w)
 {
     struct err err;
 
@@ -61,15 +61,10 @@ void cached_worker_init(struct sessions *ss)
     task_init(&w->calls, on_calls);
     results_wait_init(w);
     results_tell_init(w);
-    make_rules(w);
+    cached_worker_conf(w);
     if (ss->conf->memqcache_method == CONF_CACHE_MEMCACHED && !results_far_init(w))
         cache_gens_off(w->gens, CACHE_OFF_FAR); /* nobody ends that */
     ss->cache = w;
-}
-
-void cached_worker_conf(struct sessions *ss)
-{
-    make_rules(ss->cache);
 }
 
 void cached_worker_fini(struct sessions *ss)

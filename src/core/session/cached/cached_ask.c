@@ -120,11 +120,6 @@ bool cached_sees_commits(const struct client *c)
     return is_quiet(c) && c->link->tx_status == 'T';
 }
 
-bool cached_asked_own(const struct client *c)
-{
-    return c->sstate->pins != 0;
-}
-
 /* Outside of a transaction, or before its BEGIN was sent. */
 static bool may_ask(const struct client *c)
 {

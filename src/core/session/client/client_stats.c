@@ -24,11 +24,6 @@ void client_stats_on_login(struct client *c)
     s->wait_us = 0;
 }
 
-void client_stats_on_arrival(struct client *c)
-{
-    c->stats.row = dbstats_row_of(c->ss->env->shm, c->ss->env->ordinal, pool_database(c->pool));
-}
-
 HOT void client_stats_on_queries(struct client *c, unsigned n)
 {
     struct client_stats *s = &c->stats;

@@ -184,11 +184,6 @@ static void cancel_later(struct sessions *ss, const struct cancel_mail *m, int f
     timer_start(ss->loop, &s->timer, INT64_C(1) << m->ntries);
 }
 
-void client_cancel_init(struct sessions *ss)
-{
-    list_init(&ss->cancel_searches);
-}
-
 void client_cancel_end(struct sessions *ss)
 {
     struct cancel_search *s;

@@ -209,7 +209,7 @@ static void on_asked(struct client *c)
 
     if (cached_is_asking(c)) {
         cached_asked(c);
-        if (cached_asked_own(c)) {
+        if (c->sstate->pins != 0) { /* the link is the session's, and stays with it */
             phase_goto(c, PHASE_ATTACHED);
             go_on(c);
             return;

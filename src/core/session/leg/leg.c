@@ -347,7 +347,7 @@ HOT enum feed_step leg_make_ready(struct client *c, struct feed_run *run)
         return FEED_PARK;
     s->loan.is_fresh = false;
     if (s->errand->is_out) {
-        plan_away_send(c);
+        c->link->ready_as = 'T'; /* as the client's transaction, which is elsewhere */
         return FEED_PASS;
     }
     if (sstate_tx_is_lost(s) || s->tx == SSTATE_TX_VIRTUAL)

@@ -125,11 +125,6 @@ WARM void plan_away_note_home(struct client *c, const struct sql_stmt *st)
         c->sstate->errand->leave.may_go_out = false;
 }
 
-void plan_away_send(struct client *c)
-{
-    c->link->ready_as = 'T';
-}
-
 /* Failed, until the client rolls back. */
 void plan_away_fail(struct sstate *s)
 {

@@ -351,7 +351,7 @@ static void arrive(struct client *c, struct travel_bag *bag)
     struct waiting_mail m;
     struct slice begin;
 
-    client_stats_on_arrival(c);
+    c->stats.row = dbstats_row_of(c->ss->env->shm, c->ss->env->ordinal, pool_database(c->pool));
     client_trace_settings(c);
     if (c->ss->stop == SESSION_STOP_FAST) {
         client_end_text(c, "57P01", "terminating connection due to administrator command");

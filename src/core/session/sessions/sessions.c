@@ -135,7 +135,7 @@ void sessions_init(struct sessions *ss, struct loop *loop, struct proc_env *env)
     list_init(&ss->clients);
     prep_store_init(&ss->preps);
     leg_wait_init(ss);
-    client_cancel_init(ss);
+    list_init(&ss->cancel_searches);
     sessions_view_init(ss);
     sessions_title_init(ss);
     sessions_give_init(ss);
@@ -201,7 +201,7 @@ void sessions_set_conf(struct sessions *ss, const struct conf_gen *gen)
     backend_set_conf(&ss->be, ss->conf);
     sessions_make_rules(ss);
     if (ss->cache != NULL)
-        cached_worker_conf(ss);
+        cached_worker_conf(ss->cache);
     backend_tls_set_conf(&ss->be, gen);
     session_tls_set_conf(ss);
     login_auth_reload(ss->auth, ss->gen);
