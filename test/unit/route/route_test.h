@@ -200,15 +200,4 @@ static inline void route_test_query(struct route_test *t, const char *sql, struc
     route_test_reads(t, sql, d);
 }
 
-static inline int route_test_run(Suite *suite)
-{
-    SRunner *runner = srunner_create(suite);
-    int failed;
-
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
-
 #endif

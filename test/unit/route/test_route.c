@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include "route_test.h"
+#include "run_suite.h"
 
 /* What is known of the session. */
 #define TX       0x0001u
@@ -508,5 +509,5 @@ int main(void)
     tcase_add_test(tc, session_settings);
     tcase_add_test(tc, no_primary);
     suite_add_tcase(suite, tc);
-    return route_test_run(suite);
+    return run_suite(suite);
 }

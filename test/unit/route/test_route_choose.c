@@ -4,6 +4,7 @@
 
 #include "base/hash.h"
 #include "route_test.h"
+#include "run_suite.h"
 
 #define DRAWS 100000
 
@@ -486,5 +487,5 @@ int main(void)
     tcase_add_loop_test(tc, consistency, 0, (int)(sizeof lsns / sizeof lsns[0]));
     tcase_set_timeout(tc, 60);
     suite_add_tcase(suite, tc);
-    return route_test_run(suite);
+    return run_suite(suite);
 }

@@ -12,6 +12,7 @@
 #include "route/route_shared.h"
 #include "route/route_trace.h"
 #include "route_test.h"
+#include "run_suite.h"
 
 static void note(struct route_test *t, struct route_trace **trace, const char *sql, bool in_tx)
 {
@@ -759,5 +760,5 @@ int main(void)
     tcase_add_test(tc, backslashes);
     tcase_add_loop_test(tc, traces_of_functions, 0, (int)(sizeof traces / sizeof traces[0]));
     suite_add_tcase(suite, tc);
-    return route_test_run(suite);
+    return run_suite(suite);
 }
