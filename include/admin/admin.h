@@ -69,8 +69,8 @@ struct admin_cmd {
  * ADMIN_KIND_BAD. Names fold as identifiers do: SHOW "pool_nodes" is recognised, SHOW "POOL_NODES"
  * is not. Pure. */
 bool admin_recognise(struct slice sql, struct admin_cmd *cmd);
-/* The same where no server stands behind: everything is ours, what drivers send by themselves is
- * answered, and orders stand without PGPOOL, too. Pure. */
+/* Recognises a statement where no server stands behind: everything is ours, what drivers send by
+ * themselves is answered, and orders stand without PGPOOL, too. Pure. */
 void admin_recognise_alone(struct slice sql, struct admin_cmd *cmd);
 
 /* What a session without a server knows of settings. */

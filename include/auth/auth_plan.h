@@ -110,9 +110,9 @@ void auth_refusal(
 
 /* Words for the log. */
 const char *auth_ask_text(enum auth_ask ask);
-/* The same for a proof. */
+/* The word in the log for a proof. */
 const char *auth_proof_text(enum auth_proof proof);
-/* The same for what a server asks; the names are those of pg_hba.conf. */
+/* The word in the log for what a server asks; the names are those of pg_hba.conf. */
 const char *auth_server_text(enum auth_server server);
 
 #endif

@@ -125,7 +125,7 @@ typedef void hba_report_fn(const char *file, unsigned line, const char *text, vo
 /* Reads the file and what it includes; NULL when anything is wrong (told to `report`, may be
  * NULL). */
 struct hba *hba_load(const char *path, unsigned flags, hba_report_fn *report, void *ctx);
-/* The same from a text called `name`. */
+/* Reads a text called `name` as hba_load does a file. */
 struct hba *hba_parse(
     const char *name, struct slice text, unsigned flags, hba_report_fn *report, void *ctx);
 void hba_free(struct hba **hp);

@@ -55,7 +55,7 @@ typedef void passwd_report_fn(
  * `report` may be NULL. */
 struct passwd_table *passwd_load(
     const char *path, passwd_report_fn *report, void *ctx, struct err *err);
-/* The same from text; `name` is used in reports. Never NULL. */
+/* Reads a text as passwd_load does a file; `name` is used in reports. Never NULL. */
 struct passwd_table *passwd_parse(
     const char *name, struct slice text, passwd_report_fn *report, void *ctx);
 void passwd_free(struct passwd_table **pp);

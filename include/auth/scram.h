@@ -106,7 +106,7 @@ void scram_server_init(struct scram_server *s, const struct scram_server_conf *c
 void scram_server_fini(struct scram_server *s);
 /* Appends the mechanism list that AuthenticationSASL carries, with its end mark. */
 void scram_server_mechanisms(const struct scram_server *s, struct buf *out);
-/* The same before there is an exchange: with or without channel binding. */
+/* Appends the mechanism list before there is an exchange: with or without channel binding. */
 void scram_put_mechanisms(bool has_binding, struct buf *out);
 /* Takes SASLInitialResponse: the mechanism chosen and its data (p == NULL: none was sent). */
 enum scram_status scram_server_start(struct scram_server *s, struct slice mechanism,

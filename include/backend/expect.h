@@ -92,14 +92,14 @@ static inline void expect_push(struct expect *e, unsigned op);
 /* A reply of `type` arrived (not NoticeResponse, NotificationResponse, ParameterStatus: those
  * belong to nobody). */
 enum expect_verdict expect_reply(struct expect *e, char type);
-/* The same for most replies in fewer steps: the whole messages at `p` that are for the client,
- * while something that the server will answer is owed behind them. Returns where the first one is
- * that expect_reply is to judge; with `stops_at_tags` CommandComplete is one. Adds the numbers of
- * rows that command tags tell to *nrows. */
+/* Takes most replies in fewer steps than expect_reply: the whole messages at `p` that are for the
+ * client, while something that the server will answer is owed behind them. Returns where the first
+ * one is that expect_reply is to judge; with `stops_at_tags` CommandComplete is one. Adds the
+ * numbers of rows that command tags tell to *nrows. */
 const char *expect_pass(
     struct expect *e, const char *p, const char *end, bool stops_at_tags, uint64_t *nrows);
-/* The same for ReadyForQuery: true when it is for the client, and nothing is owed any more. Not
- * while the end of what is owed is on hold. */
+/* Takes ReadyForQuery in fewer steps than expect_reply: true when it is for the client, and nothing
+ * is owed any more. Not while the end of what is owed is on hold. */
 static inline bool expect_pass_last(struct expect *e);
 /* True when nothing is owed: a ReadyForQuery was the last thing and nothing was sent since. */
 static inline bool expect_is_quiet(const struct expect *e)
@@ -184,8 +184,8 @@ void expect_on_end(struct expect *e);
 /* True while the server waits for COPY data and the end of them was not sent: what is sent now
  * meets the COPY. */
 bool expect_is_copying(const struct expect *e);
-/* The same, and a Sync is among what was sent behind it: should the COPY fail, nobody can tell
- * whether that was read before. */
+/* True while expect_is_copying says so and a Sync is among what was sent behind the COPY: should
+ * that fail, nobody can tell whether the Sync was read before. */
 bool expect_ignores_sync(const struct expect *e);
 /* True when an Execute is owed with nothing but Syncs and ends of COPY data behind it: if it copies
  * in, or will, the server ignores these Syncs, and its sequence goes on behind the data. */
@@ -221,7 +221,7 @@ bool expect_head_is_ours(const struct expect *e);
  * with its end: a Close of ours in front of what the client runs is not heard of before that is
  * over.) */
 bool expect_exchange_is_ours(const struct expect *e);
-/* The same, or its replies are, but for an error. */
+/* True when the replies of the op at the head are ours, or all of them but an error. */
 bool expect_head_is_quiet(const struct expect *e);
 /* True when the last thing heard of the Query at the head is that a statement of it was done:
  * CommandComplete or EmptyQueryResponse. The server says so of the last one of a Query only when it

@@ -38,7 +38,7 @@ enum link_reset {
 /* Which ParameterStatus are for the client of the present loan. */
 enum link_tells {
     LINK_TELLS_HIS, /* all but those that come with the answer to a message of ours */
-    LINK_TELLS_ALL, /* ... those, too: they put right what his RESET has undone. The owner hears of
+    LINK_TELLS_ALL, /* all, ours, too: they put right what his RESET has undone. The owner hears of
                        all command tags (on_tag) */
     LINK_TELLS_NOTHING /* none: the owner says them when they are right, or another link does */
 };
@@ -332,7 +332,7 @@ static inline bool link_expect_tee(struct link *link, unsigned op)
     link_expect(link, op | OP_TEE);
     return link->expect.is_seen && !link->expect.skipping && !link->expect.lost;
 }
-/* The same for `n` ops, at least one. */
+/* Pushes `n` ops, at least one, as link_expect does one. */
 static inline void link_expect_all(struct link *link, const uint8_t *ops, unsigned n)
 {
     if (link->reset == LINK_RESET_DUE)
@@ -430,8 +430,8 @@ static inline void link_resume(struct link *link)
  * the link is not given to anybody else. `fd` (or -1) is the canceller's connection: closed when
  * done. */
 void link_cancel(struct link *link, int fd);
-/* The same for what the owner asked for: as long as an exchange of our own runs in front of that,
- * it waits. Should BEGIN be what it hits, the rest would run without a transaction. */
+/* Cancels as link_cancel does, but what the owner asked for: while an exchange of our own runs in
+ * front of that, it waits. Should BEGIN be hit, the rest would run without a transaction. */
 void link_cancel_owner(struct link *link, int fd);
 /* Notes in the link's row that `sql` (p == NULL: as before) was sent, or that the link is quiet
  * again. Called per statement: no system call. */
@@ -439,8 +439,8 @@ void link_row_note_sent(struct link *link, struct slice sql);
 void link_row_note_quiet(struct link *link);
 /* Writes the link's row in shared memory. */
 void link_row_update(struct link *link, int client_row);
-/* The same when a client of that row has it now, and when nobody has: for a link that is not new no
- * more than what that changes. */
+/* Notes in the link's row that a client of that row has it now, or that nobody has: for a link that
+ * is not new no more than what that changes. */
 void link_row_note_lent(struct link *link, int client_row);
 /* link_row_note_lent and link_row_note_sent in one. */
 void link_row_note_begun(struct link *link, int client_row, struct slice sql);

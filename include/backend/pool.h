@@ -198,7 +198,7 @@ bool pool_is_trusted(const struct pool *pool);
 /* Somebody has just logged in as the pool's user: unless that is known of late to be a role that
  * may log in (role_check_delay), the next link is asked about it before it is lent. */
 void pool_role_ask(struct pool *pool);
-/* The same for the pools of that user and database on all nodes. */
+/* Does what pool_role_ask does, for the pools of its user and database on all nodes. */
 void pool_role_ask_everywhere(struct pool *pool);
 /* The notices of a login with such start-up parameters, as NoticeResponses; valid until the next
  * link is opened. */

@@ -33,7 +33,7 @@ struct link_retired {
 
 /* Closes the links meant that are idle now, and the others when they are free. */
 void backend_retire(struct backend *be, const struct link_retire *what);
-/* The same by mail. */
+/* Does what backend_retire does, by mail: `body` is a struct link_retire. */
 void backend_on_retire(struct backend *be, const void *body, size_t len);
 
 #endif

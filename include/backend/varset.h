@@ -57,9 +57,9 @@ static inline bool varset_is_empty(const struct varset *v)
 /* Replaces *vp by the set with `name` set by `sql` (one statement, no semicolon). -1 when it would
  * be too large: *vp stays. `name` is folded by the caller. */
 int varset_put(struct varset **vp, struct slice name, struct slice sql);
-/* ... by the set without `name`. */
+/* Replaces *vp by the set without `name`. */
 void varset_drop(struct varset **vp, struct slice name);
-/* ... by what is left after RESET ALL: role and session authorization stay. */
+/* Replaces *vp by what is left after RESET ALL: role and session authorization stay. */
 void varset_reset_all(struct varset **vp);
 /* A server keeps plans of functions, and in them what their literals meant when it made them: it
  * looks at them again when search_path or the role changes, but not for DateStyle, TimeZone and

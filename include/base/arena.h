@@ -18,13 +18,13 @@ struct arena_mark {
 
 /* Makes an arena called `name` (a literal) that may hold `limit` bytes; 0 means no limit. */
 struct arena *arena_new(const char *name, size_t limit);
-/* The same for what holds passwords or keys: left out of core dumps, overwritten when freed. */
+/* Makes an arena for passwords or keys: left out of core dumps, overwritten when freed. */
 struct arena *arena_new_secret(const char *name, size_t limit);
 /* Frees all of it and clears *ap; *ap may be NULL. */
 void arena_free(struct arena **ap);
 /* Returns `size` bytes aligned to 8, not zeroed; NULL when the limit would be passed. */
 void *arena_alloc(struct arena *a, size_t size);
-/* The same, zeroed. */
+/* Allocates as arena_alloc does, and zeroes the bytes. */
 void *arena_alloc_zero(struct arena *a, size_t size);
 /* Copies `n` bytes and adds a NUL. */
 char *arena_strndup(struct arena *a, const char *p, size_t n);

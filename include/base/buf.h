@@ -36,8 +36,8 @@ static inline void buf_free(struct buf *b)
 
 /* Forgets the content, keeps the memory. */
 void buf_clear(struct buf *b);
-/* The same, when the memory is no more than a small buffer's; else frees it. For who is not idle
- * and fills it again soon. */
+/* Forgets the content; keeps the memory when that is no more than a small buffer's, else frees it.
+ * For who is not idle and fills it again soon. */
 static inline void buf_empty(struct buf *b)
 {
     if (b->cap > BUF_SMALL_BYTES) {

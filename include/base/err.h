@@ -32,7 +32,7 @@ static inline bool err_is_set(const struct err *err)
 /* Fills `err` unless it is already set or NULL. `sqlstate` is five characters. */
 COLD void err_set(struct err *err, const char *sqlstate, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-/* The same with severity FATAL. */
+/* Fills `err` as err_set does, with severity FATAL. */
 COLD void err_set_fatal(struct err *err, const char *sqlstate, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 /* Sets message to "`what`: strerror(`errnum`)" with a fitting SQLSTATE. */

@@ -109,10 +109,10 @@ bool log_is_on(enum log_level level);
 /* What these macros call. */
 COLD void log_put(const struct log_place *place, enum log_level level, const char *detail,
     const char *hint, const char *fmt, ...) __attribute__((format(printf, 5, 6)));
-/* The same, limited by place. */
+/* Writes as log_put does, limited by place. */
 COLD void log_put_limited(const struct log_place *place, enum log_level level, const char *detail,
     const char *hint, const char *fmt, ...) __attribute__((format(printf, 5, 6)));
-/* The same for an error. */
+/* Writes an error with its detail and hint. */
 COLD void log_put_err(const struct log_place *place, enum log_level level, const struct err *err);
 /* "DEBUG1", "LOG", ... In lines all five debug levels are called DEBUG. */
 const char *log_level_text(enum log_level level);

@@ -65,8 +65,8 @@ void cache_far_leave(struct cache_far_call **cp);
 /* Keeps a result; nobody waits for that. `deps` as `got` gave them. */
 void cache_far_set(struct cache_far *f, const struct cache_key *key,
     const struct cache_far_deps *deps, struct slice result, int64_t expire_s, uint32_t took_us);
-/* The same for what a fill was begun for, and whose result it did not gather. Those who wait for it
- * are woken when it is there. Frees the fill. */
+/* Keeps the result that a fill was begun for and did not gather. Those who wait for it are woken
+ * when it is there. Frees the fill. */
 void cache_far_keep(struct cache_far *f, struct cache_fill **fp, const struct cache_far_deps *deps,
     struct slice result, uint32_t took_us);
 typedef void cache_far_done_fn(void *ctx, bool is_done);

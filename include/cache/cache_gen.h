@@ -119,8 +119,8 @@ struct cache_written cache_written_now(void);
 /* Makes everything that depends on these cells invalid. `proc` is the caller's process slot. */
 void cache_gens_bump(
     struct cache_gens *g, const cache_cell *cells, size_t n, struct cache_written w);
-/* The same, and no fill that depends on one of them begins until cache_gens_release is called with
- * exactly these cells. */
+/* Makes everything that depends on these cells invalid, and no fill that depends on one of them
+ * begins until cache_gens_release is called with exactly these cells. */
 void cache_gens_hold(struct cache_gens *g, int proc, const cache_cell *cells, size_t n);
 void cache_gens_release(
     struct cache_gens *g, int proc, const cache_cell *cells, size_t n, struct cache_written w);

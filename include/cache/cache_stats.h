@@ -73,7 +73,7 @@ struct cache_far_row {
     int64_t retry_at_us;  /* wall clock: it is left alone until then; 0 while it is up */
     int64_t failed_at_us; /* the last time, wall clock; 0: never */
     uint64_t hits;        /* results that were found there */
-    uint64_t misses;      /* ... and were not, or were out of date */
+    uint64_t misses;      /* results that were not there, or out of date */
     uint64_t kept;        /* results that were put there */
     uint64_t told;        /* generations: writes that it was told of */
     uint64_t timeouts;    /* it did not answer in time */

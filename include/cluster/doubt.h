@@ -62,7 +62,7 @@ enum doubt_verdict {
 struct doubt_facts {
     bool is_ours;  /* of this instance */
     bool is_alive; /* its worker runs */
-    bool is_open;  /* ... and has not done with it */
+    bool is_open;  /* its worker has not done with it */
     bool is_decided;
 };
 /* What the control process does with one that is prepared. */

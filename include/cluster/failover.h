@@ -98,8 +98,9 @@ void failover_init(struct failover *f);
 /* Goes on with what a former monitor had begun, as the adopted view tells. True when a command of
  * its may still run (view.sw.pid): its end is to be told by failover_on_adopted. */
 bool failover_adopt(struct failover *f, struct decide *d, int64_t now_us);
-/* The same of what runs beside (view.sw.beside_pid): its end is to be told by
- * failover_on_beside_done. Commands that waited are run. */
+/* Goes on with what a former monitor had begun beside. True when a command of its may still run
+ * there (view.sw.beside_pid): its end is to be told by failover_on_beside_done. Commands that
+ * waited are run. */
 bool failover_adopt_beside(struct failover *f, struct decide *d);
 /* All of pgpool is new, and finds what is left of a switchover: `kept` has its sets of nodes, and
  * pending_us, node and target when one may be about to be promoted. It is then gone on with, else
@@ -127,7 +128,7 @@ struct failover_do failover_step(struct failover *f, struct decide *d, int64_t n
 /* What failover_step asked for has been done. */
 void failover_on_done(
     struct failover *f, struct decide *d, const struct failover_outcome *o, int64_t now_us);
-/* The same of what is done beside. */
+/* What failover_step asked for beside has been done. */
 void failover_on_beside_done(
     struct failover *f, struct decide *d, const struct failover_outcome *o, int64_t now_us);
 /* When failover_step is to be called at the latest, milliseconds from now; -1: when something

@@ -106,7 +106,8 @@ bool wd_state_is_owed(const struct wd_state *s);
 /* Appends the form in which an event travels, and takes it apart. False: it is malformed. */
 void wd_event_put(const struct wd_event *e, struct buf *out);
 bool wd_event_get(struct slice in, struct wd_event *e);
-/* The same for the whole state. A malformed one leaves *s as wd_state_init does. */
+/* Appends the form in which the whole state travels, and takes it apart. False: it is malformed,
+ * and *s is as after wd_state_init. */
 void wd_state_put(const struct wd_state *s, struct buf *out);
 bool wd_state_get(struct slice in, struct wd_state *s);
 /* True when `a` and `b` say the same. */

@@ -54,7 +54,7 @@ void conf_report_fini(struct conf_report *report);
 /* Adds a finding behind the others; `file` and `hint` may be NULL, `line` 0. */
 void conf_report_add(struct conf_report *report, enum conf_severity severity, const char *file,
     int line, const char *hint, const char *fmt, ...) __attribute__((format(printf, 6, 7)));
-/* The same with message, detail and hint of `err`. */
+/* Adds a finding with message, detail and hint of `err`. */
 void conf_report_err(struct conf_report *report, enum conf_severity severity, const char *file,
     int line, const struct err *err);
 /* Appends "file:line: error: text" and, when there is one, "\n  hint: ..." without a newline at the
@@ -68,8 +68,8 @@ void conf_report_format(const struct conf_report *report, struct buf *out);
  * reload. Returns generation number 1, owned by the caller, or NULL when the report has an error.
  */
 struct conf_gen *conf_load(const char *path, const char *command_line, struct conf_report *report);
-/* The same from a text, which may hold NULs (an error); `name` is what the report calls it, and the
- * folder of `name` is where relative names of files begin. */
+/* Loads a text as conf_load does a file. It may hold NULs (an error); `name` is what the report
+ * calls it, and the folder of `name` is where relative names of files begin. */
 struct conf_gen *conf_load_text(const char *name, struct slice text, struct conf_report *report);
 /* Loads `path` again with the command line of `old`. Parameters that are read only at the start,
  * and host and port of servers that exist, keep their old values, with a warning each. Returns a

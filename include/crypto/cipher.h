@@ -20,7 +20,7 @@
 int cipher_cbc_encrypt(struct slice key, struct slice plain, struct buf *out, struct err *err);
 /* Decrypts base64 `text` into *out (owned by the caller). 28000 when it does not decrypt. */
 int cipher_cbc_decrypt(struct slice key, struct slice text, struct secret *out, struct err *err);
-/* The same for the GCM format. */
+/* Encrypts and decrypts as cipher_cbc_encrypt and cipher_cbc_decrypt do, in the GCM format. */
 int cipher_gcm_encrypt(struct slice key, struct slice plain, struct buf *out, struct err *err);
 int cipher_gcm_decrypt(struct slice key, struct slice text, struct secret *out, struct err *err);
 

@@ -45,7 +45,8 @@ int crypto_random(void *out, size_t n, struct err *err);
  * then channel binding must not be offered. */
 int crypto_cert_hash(
     struct slice der, uint8_t out[CRYPTO_CERT_HASH_MAX], size_t *n, struct err *err);
-/* The same for who knows the number of that digest already: `der` is not taken apart. */
+/* The hash that crypto_cert_hash makes, for who knows the number of the digest already: `der` is
+ * not taken apart. */
 int crypto_cert_hash_by(struct slice der, int digest_nid, uint8_t out[CRYPTO_CERT_HASH_MAX],
     size_t *n, struct err *err);
 

@@ -95,7 +95,7 @@ void dbstats_waited(struct dbstats_row *row, int64_t waited_us);
 void dbstats_ended(struct dbstats_row *row, struct histogram_value took);
 /* Begins a new period. Only the owner of the row. */
 void dbstats_turn(struct dbstats_row *row, int64_t now_us);
-/* The same when it is time. */
+/* Begins a new period when it is time. Only the owner of the row. */
 static inline void dbstats_look(struct dbstats_row *row, int64_t now_us)
 {
     if (now_us - atomic_load_explicit(&row->period_us, memory_order_relaxed) >= DBSTATS_PERIOD_US)

@@ -89,8 +89,8 @@ void proc_row_copy(const struct shm *shm, int slot, struct proc_row *out);
 /* Sets the process title ("pgpool: " is put in front, as pgpool-II does). Cheap enough for state
  * changes, never called per query. */
 void proc_set_title(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* The same without "pgpool: "; the pointer stays, the text is that of the moment. NULL before the
- * first title. */
+/* The process title without "pgpool: "; the pointer stays, the text is that of the moment. NULL
+ * before the first title. */
 const char *proc_title(void);
 
 #endif

@@ -111,7 +111,7 @@ enum row_statement {
 /* How `addr` of a client row is to be read. */
 enum row_addr { ROW_ADDR_LOCAL, ROW_ADDR_IPV4, ROW_ADDR_IPV6 };
 
-/* Both kinds of row begin so. */
+/* What the rows of clients and of links begin with. */
 struct row_head {
     struct shm_seq seq;
     int32_t names; /* ROWS_NO_NAMES, or 1 + where they stand; see row_alloc.h */

@@ -61,7 +61,7 @@ struct auth_way {
 /* How the secret of `user`, a client of `database`, is looked up. */
 void login_auth_find_way(
     const struct conf *conf, struct slice database, struct slice user, struct auth_way *out);
-/* The same for roles: memberships, and whether they may log in. */
+/* How roles are looked up: memberships, and whether they may log in. */
 void login_auth_find_role_way(const struct conf *conf, struct auth_way *out);
 /* True when pool_passwd says who clients are. With auth_relay = auto it does not while all its
  * entries are of users as whom this program itself logs in. `p` may be NULL. */

@@ -44,7 +44,7 @@ struct names_entry {
     bool is_described;     /* the client was told its columns */
     bool was_loaded;       /* the link had it before DEALLOCATE or Close in the present exchange */
     bool is_new;           /* PREPARE is in the present exchange */
-    struct names_run made; /* ... that one */
+    struct names_run made; /* in the present exchange, by PREPARE */
     struct names_run dropped; /* in the present exchange, by DEALLOCATE */
     uint32_t len;
     char name[];
@@ -88,7 +88,7 @@ struct names_pending {
     struct names_drop *drop;  /* the newest in front of it; NULL: none */
     struct prep *prep;        /* PENDING_UNNAMED: NULL when it goes */
     struct prep *before;      /* PENDING_UNNAMED: the one that it takes the place of */
-    uint64_t before_epoch;    /* ... as unnamed_epoch */
+    uint64_t before_epoch;    /* PENDING_UNNAMED: what unnamed_epoch was before */
     struct names_entry *name; /* PENDING_NAME: added; PENDING_CLOSED: taken out, ours */
 };
 

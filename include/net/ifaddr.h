@@ -65,7 +65,7 @@ int ifaddr_set(int fd, const struct net_addr *a, uint32_t valid_s, struct err *e
 int ifaddr_remove(int fd, const struct net_addr *a, struct err *err);
 /* Fills at most `max` addresses of all interfaces into `to`; how many, or -1 with *err. */
 int ifaddr_list(struct net_addr *to, int max, struct err *err);
-/* The same for interfaces. */
+/* Fills at most `max` interfaces into `to`; how many, or -1 with *err. */
 int iflink_list(struct iflink *to, int max, struct err *err);
 /* Fills *to for the interface of that number; false when there is none. */
 bool iflink_of(unsigned ifindex, struct iflink *to);

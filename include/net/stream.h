@@ -76,9 +76,9 @@ int stream_connect_errno(struct stream *s);
 ssize_t stream_recv(struct stream *s, char *p, size_t n);
 /* Writes all or keeps the remainder; -1 when the connection is broken (reading will show why). */
 int stream_send(struct stream *s, const char *p, size_t n);
-/* The same at the end of the turn, together with what others are told: see stream_later.c. Nothing
- * else that is done to the stream comes in front of it. STREAM_CLOGGED: it was not kept, and is not
- * all sent. */
+/* Writes as stream_send does, but at the end of the turn, together with what others are told: see
+ * stream_later.c. Nothing else that is done to the stream comes in front of it. STREAM_CLOGGED: it
+ * was not kept, and is not all sent. */
 enum { STREAM_CLOGGED = 1 };
 int stream_send_later(struct stream *s, const char *p, size_t n);
 /* Sends what is kept for the end of the turn, of all streams. */
@@ -122,8 +122,8 @@ bool stream_is_stale(const struct stream *s);
 bool stream_is_taken(struct stream *s, int64_t within_ms);
 /* Ends it: unsent bytes are dropped, the descriptor is closed, ops->on_closed comes later. */
 void stream_close(struct stream *s);
-/* The same, but the descriptor is returned and stays open: it travels to another process. Not with
- * TLS, whose state cannot travel. */
+/* Ends it as stream_close does, but the descriptor is returned and stays open: it travels to
+ * another process. Not with TLS, whose state cannot travel. */
 int stream_release_fd(struct stream *s);
 
 #endif

@@ -109,8 +109,8 @@ void stream_tls_close_quietly(struct stream *s);
 const char *stream_tls_version(const struct stream *s);
 const char *stream_tls_cipher(const struct stream *s);
 int stream_tls_bits(const struct stream *s);
-/* The same as numbers, for where text has no room: 13 for TLS 1.3, and the cipher suite's of IANA.
- */
+/* The agreed version and cipher suite as numbers, for where text has no room: 13 for TLS 1.3, and
+ * the suite's of IANA. */
 int stream_tls_version_no(const struct stream *s);
 int stream_tls_cipher_no(const struct stream *s);
 /* What the kernel does of it. */

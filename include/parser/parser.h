@@ -177,7 +177,7 @@ struct sql_set {
 #define SQL_TABLE_TARGET                                                                           \
     0x01u /* written by INSERT, UPDATE, DELETE, MERGE, TRUNCATE, COPY FROM, LOCK */
 #define SQL_TABLE_CREATED 0x02u /* named by CREATE TABLE / SELECT INTO / CREATE TABLE AS ... */
-#define SQL_TABLE_TEMP    0x04u /* ... and temporary by syntax */
+#define SQL_TABLE_TEMP    0x04u /* created, and temporary by syntax */
 #define SQL_TABLE_DDL     0x08u /* a relation named by another DDL statement */
 #define SQL_TABLE_ONLY    0x10u /* ONLY name */
 
@@ -292,7 +292,7 @@ struct sql_facts {
     /* For whoever judges statements: kept beside the facts as long as they are, 0 at first. NULL:
      * they are not kept. */
     uint64_t *verdict;
-    /* The same for whoever follows what statements do to their session. */
+    /* For whoever follows what statements do to their session: kept as `verdict` is. */
     uint32_t *traits;
 };
 

@@ -154,7 +154,7 @@ struct qcache_judgement {
     struct cache_deps known; /* it holds as long as these do */
     int64_t until_us;
     uint8_t reason;        /* enum qcache_reason: why results are not kept; NONE: they are */
-    uint8_t forced_reason; /* ... with FORCE QUERY CACHE */
+    uint8_t forced_reason; /* why results are not kept with FORCE QUERY CACHE; NONE: they are */
     bool writes_more;      /* by triggers, rules, defaults: more than is known */
     bool runs_code;        /* calls functions of users that are volatile: they may write */
     bool repeats_reads;    /* transactions are not read committed by default */

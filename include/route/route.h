@@ -102,9 +102,9 @@ struct route_session {
     bool tx_read_only : 1; /* begun READ ONLY */
     bool tx_serializable : 1;
     bool tx_says_level : 1;          /* BEGIN named an isolation level */
-    bool tx_says_repeatable : 1;     /* ... repeatable read */
+    bool tx_says_repeatable : 1;     /* BEGIN named repeatable read */
     bool wrote_in_tx : 1;            /* since BEGIN */
-    bool locked_in_tx : 1;           /* ... what reads on a standby would wait for, until it ends */
+    bool locked_in_tx : 1;           /* a lock that reads on standbys wait for, until it ends */
     bool wrote_in_an_earlier_tx : 1; /* in an explicit transaction of this session */
     bool wrote_in_session : 1;
     bool doubtful : 1; /* ran what is not known: it may have written, locked or set something */
@@ -113,7 +113,7 @@ struct route_session {
         state_unknown : 1; /* set_config(), DO, CALL ...: the session cannot be rebuilt elsewhere */
     /* What follows is 0 when the session does not know better. */
     bool default_serializable : 1; /* default_transaction_isolation is serializable */
-    bool default_repeatable : 1;   /* ... repeatable read */
+    bool default_repeatable : 1;   /* default_transaction_isolation is repeatable read */
     bool default_read_only : 1;    /* default_transaction_read_only is on */
     bool search_path_changed : 1;  /* the session has set search_path: pg_catalog may not come first
                                     */

@@ -19,7 +19,7 @@ struct route_reads {
     bool has_patterns;     /* primary_routing_query_pattern_list looks at every text */
     bool is_by_statement;  /* each statement draws: */
     bool sticks_to_writes; /* a session that has written reads from the primary */
-    bool awaits_replay;    /* ... or a standby that has replayed that */
+    bool awaits_replay;    /* a session that has written reads where that is replayed */
     uint8_t ndrawn;        /* 0: nothing is drawn here */
     int16_t primary;       /* view_write_node: has all that was ever written */
     int16_t node[ROUTE_READS_DRAWN];

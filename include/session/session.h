@@ -102,7 +102,7 @@ struct sessions {
     int64_t greetings_from_us;       /* what was said before is not believed any more */
     struct greeting_said *greetings; /* GREETINGS of them, made when needed */
     struct paramset last_startup;    /* of the client that logged in last */
-    struct varset *last_base;        /* ... as settings; NULL: not known */
+    struct varset *last_base;        /* last_startup as settings; NULL: not known */
     struct list homeless;            /* clients that wait for a primary */
     struct timer homeless_timer;
     struct list queued;      /* followed clients in the queues of pools */
@@ -118,7 +118,7 @@ struct sessions {
     uint64_t served;
     uint64_t own_bytes;      /* sent to clients by ourselves */
     uint64_t wrong_edges;    /* phases of sessions that followed another as they may not: bugs */
-    uint16_t wrong_told[16]; /* ... which of them the log has, a bit each */
+    uint16_t wrong_told[16]; /* by phase: the wrong edges from it that the log has, a bit each */
     struct task publish;
     struct task suspect;   /* tells the monitor of the nodes in: */
     uint64_t suspected[2]; /* bit per node that has ended free links in this turn of the loop */
