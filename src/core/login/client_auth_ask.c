@@ -388,7 +388,7 @@ static void answer_md5(struct client_auth *a, struct slice text)
     bool match = false;
     bool is_mock = a->plan.proof == AUTH_PROOF_NEVER;
 
-    if (is_mock) /* the same work for nothing */
+    if (is_mock) /* as much work as for one who is known, for nothing */
         cred_from_plain(auth_guard_secret(a->sa->guard), &nobody);
     if (cred_check_md5(
             is_mock ? &nobody : &a->stored, client_auth_user(a), a->salt, text, &match, &err) == -1)

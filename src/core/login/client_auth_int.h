@@ -48,7 +48,7 @@ struct login_auth {
     struct list probers;       /* connections that look things up */
     int64_t passwd_us;         /* when pool_passwd was last looked at */
     bool use_fallback;         /* auth_query: the default function is not there */
-    uint64_t fallback_targets; /* the same for each server of pools.conf */
+    uint64_t fallback_targets; /* a bit as use_fallback for each server of pools.conf */
     char *key_path;
     bool file_judges;   /* pool_passwd has entries of clients */
     struct job *opener; /* of encrypted entries, see login_auth_open_ahead */

@@ -92,10 +92,10 @@ enum native_step {
     STEP_SPOIL,          /* the client's transaction is made to fail on the main node */
     STEP_PARSE,          /* others prepare what the main node has prepared before it failed */
     STEP_PREPARE,        /* two-phase: PREPARE TRANSACTION on the main node */
-    STEP_PREPARE_OTHERS, /* ... on the others */
-    STEP_UNPREPARE,      /* ... one could not: ROLLBACK PREPARED */
-    STEP_DECIDE,         /* ... the decision is on its way to the disk */
-    STEP_COMMIT,         /* ... COMMIT PREPARED on all */
+    STEP_PREPARE_OTHERS, /* two-phase: PREPARE TRANSACTION on the others */
+    STEP_UNPREPARE,      /* two-phase: one could not prepare: ROLLBACK PREPARED */
+    STEP_DECIDE,         /* two-phase: the decision is on its way to the disk */
+    STEP_COMMIT,         /* two-phase: COMMIT PREPARED on all */
     STEP_GATE,           /* it waits to take a snapshot, or to commit (native_gate.c) */
     STEP_SNAPSHOT,       /* takes it */
     STEP_READ_ENDS,      /* what only read is over: COMMIT where it was */
@@ -240,8 +240,8 @@ struct native {
     uint32_t at; /* the statement of it at hand */
     struct native_place place;
     struct repl_plan plan;
-    struct slice planned;                /* the text that it is about: of what is executed, ... */
-    const struct sql_stmt *planned_stmt; /* ... if that is an EXECUTE */
+    struct slice planned;                /* the text that is planned: of an EXECUTE, what it runs */
+    const struct sql_stmt *planned_stmt; /* the statement of `planned` */
     struct slice *values;
     struct native_change *changes_made; /* to prepared statements */
     uint32_t nchanges;
@@ -249,8 +249,8 @@ struct native {
     struct repl_copy *copy; /* rows of COPY that are filled in; NULL: as they come */
     struct buf rows;        /* of an answer for us, each with its length */
     struct buf held;        /* told when all have answered */
-    struct buf out;         /* what is sent to each leg ... */
-    struct buf ops;         /* ... and what it is owed for, a byte each */
+    struct buf out;         /* what is sent to each leg */
+    struct buf ops;         /* what each leg owes for `out`, a byte each */
     struct list prepared;
     struct list tables;
     uint32_t ntables;
@@ -343,7 +343,7 @@ void native_parse(struct native *n, struct slice sql, struct sql_facts *facts);
 /* Where the statement at hand goes, and what becomes of it. NATIVE_ASK: a question is under way.
  * NATIVE_REFUSED: the exchange has ended. */
 enum native_verdict native_plan(struct native *n);
-/* The same for statement `i` of `facts`; *place is what is stricter of the two. */
+/* Judges statement `i` of `facts` as native_plan does; *place becomes the stricter of the two. */
 enum native_verdict native_judge(struct native *n, struct slice text, const struct sql_facts *facts,
     uint32_t i, struct native_place *place);
 /* Plans the rewriting of one. */

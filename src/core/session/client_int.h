@@ -234,8 +234,7 @@ void feed_client(struct client *c, const char *p, const char *end);
 void client_note_copy_end(struct client *c, const struct link *link);
 /* client_note_statement of one that is known to be no DROP DATABASE. */
 void client_note_sent(struct client *c, struct slice sql);
-/* The same in one with client_row_link and client_stats_on_link left out: the link was just lent.
- */
+/* client_note_sent and, in one, the client_row_link that errand->tells_late put off. */
 void client_note_begun(struct client *c, struct slice sql);
 /* client_note_idle of one that gives its link back at once, between transactions. */
 void client_note_done(struct client *c);
@@ -275,10 +274,10 @@ void client_patch_on_tag(struct client *c, struct slice tag);
 /* May such a text reset a setting? More are taken for one that do not, and lose nothing but time.
  */
 bool client_patch_minds(struct slice sql);
-/* It is sent. What comes behind such a text waits until that is put right ... */
+/* `sql` is sent. What comes behind a text that may reset a setting waits until that is repaired. */
 void client_patch_note(struct client *c, struct slice sql);
 bool client_patch_is_behind(const struct client *c);
-/* ... beginning with a message of this type. */
+/* True when a message of this type has to wait until what was reset is put right. */
 bool client_patch_holds(const struct client *c, char type);
 /* The link is quiet: repairs what a RESET undid. True when it sent something. */
 bool client_patch_repair(struct client *c);
@@ -319,8 +318,8 @@ void client_place_move(struct client *c, int node);
  * pool, which is_moved. What another server said of the client is not taken along: the new one may
  * know somebody else by that name. */
 void client_place_follow(struct client *c);
-/* The same during the login, while no link has been had: to `node`, or to where the database is now
- * if it has moved. The place in the line is given up. False: the client was ended, for it had
+/* During the login, before a link was had, the client goes to `node`, or to where its database is
+ * now if that has moved. The place in the line is given up. False: the client was ended, for it had
  * proved who it is by what the server before said. */
 void client_place_login_at(struct client *c, int node);
 bool client_place_login(struct client *c);
@@ -428,7 +427,7 @@ uint64_t session_count_sum(const struct shm *shm, int node, enum count_kind kind
  * dies, and its successor must not give their numbers again. */
 uint32_t session_next_client_id(struct sessions *ss);
 bool session_count_add(struct sessions *ss, int limit);
-/* The same for those of the virtual database, who are not clients. */
+/* Counts one more in the virtual database, who is no client. False: `limit` are there. */
 bool session_admin_add(struct sessions *ss, int limit);
 void session_admin_sub(struct sessions *ss);
 void session_count_sub(struct sessions *ss);

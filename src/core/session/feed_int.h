@@ -50,7 +50,7 @@ const char *feed_own(struct client *c, const char *p, const char *end);
 
 /* leg.c: a query of ours, its replies swallowed. */
 void lent_put_own_query(struct client *c, struct feed_run *run, struct slice sql);
-/* The same; `sink` says what becomes of the replies (OP_SWALLOW, OP_ROWS). */
+/* Sends a query of ours; `sink` says what becomes of its replies (OP_SWALLOW, OP_ROWS). */
 void lent_put_query(struct client *c, struct feed_run *run, struct slice sql, unsigned sink);
 
 /* feed_followed.c: one message of a followed client. */

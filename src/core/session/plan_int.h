@@ -46,7 +46,7 @@ struct plan {
     bool ask_failed : 1;
     bool tx_failed : 1;      /* the open transaction failed: its COMMIT is a ROLLBACK */
     bool rolls_back : 1;     /* the last statement sent was a lone ROLLBACK */
-    bool commits_midway : 1; /* ... and one sent commits, but leaves a transaction open */
+    bool commits_midway : 1; /* a statement sent commits, but leaves a transaction open */
     bool did_ddl : 1;        /* since the session was at rest, or in the open transaction */
     /* read_consistency */
     bool lsn_due : 1;      /* the session has written since it knew its last LSN */
@@ -90,13 +90,13 @@ struct plan_found plan_found(const struct sessions *ss, const struct sql_facts *
  * NULL. */
 const struct sql_facts *plan_facts_still(
     struct sessions *ss, struct slice sql, const struct plan_found *found);
-/* The same, and what the router says of it. `facts`: those of plan_facts. When d->must_ask is
- * set: plan_ask, and again. */
+/* What the router says of `sql`. `facts`: those of plan_facts. When d->must_ask is set: plan_ask,
+ * and again. */
 void plan_decide_facts(
     struct client *c, struct slice sql, const struct sql_facts *facts, struct route_decision *d);
-/* Both. */
+/* plan_facts and plan_decide_facts in one. */
 const struct sql_facts *plan_decide(struct client *c, struct slice sql, struct route_decision *d);
-/* The same of a statement of a followed client. */
+/* What the router says of a prepared statement of a followed client. */
 void plan_decide_prep(struct client *c, struct prep *p, struct route_decision *d);
 /* The node for a read that is `known` (route_decision.known; `by_facts`: route_known_of) while
  * no transaction is open, and what there is to note of that. VIEW_NO_NODE: it has to be decided;

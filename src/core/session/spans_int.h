@@ -70,12 +70,12 @@ struct exchange_again {
 /* What is true of the link that is lent, as long as it is. */
 struct loan {
     bool is_fresh : 1;         /* just borrowed: it is to be brought up to date */
-    bool has_put_settings : 1; /* ... and was; by a RESET, too */
+    bool has_put_settings : 1; /* it was brought up to date, be it by a RESET alone */
     bool begun_here : 1;       /* BEGIN was put in front of the present exchange; `begin` is kept */
     bool detach_due : 1;       /* it may go, as soon as the client is not in a message */
     bool has_closed : 1;       /* a Close of ours is in the present exchange */
     bool is_unsure : 1;  /* it may have been skipped: the link may know more than is thought */
-    bool lacks_some : 1; /* ... or less */
+    bool lacks_some : 1; /* the link may know less than is thought */
 };
 
 /* Where the client's transaction is. */
@@ -83,14 +83,14 @@ enum sstate_tx {
     SSTATE_TX_OF_LINK, /* as the link says; without one there is none */
     SSTATE_TX_VIRTUAL, /* BEGIN was answered, but not sent */
     SSTATE_TX_LOST,    /* it died with its link: failed until ROLLBACK */
-    SSTATE_TX_UNTOLD   /* ... and the client has not been told */
+    SSTATE_TX_UNTOLD   /* it failed, and the client has not been told */
 };
 
 /* Reads that leave the transaction (plan_away.c). */
 struct tx_leave {
     bool may_go_out : 1;     /* the present exchange may leave, as the transaction's reads may */
     bool was_out : 1;        /* one did */
-    bool has_read : 1;       /* ... and that was more than SHOW */
+    bool has_read : 1;       /* a read that left was more than SHOW */
     bool needs_snapshot : 1; /* with BEGIN: the client has read in it before */
     bool portal_left : 1;    /* the home has another unnamed portal than the client believes */
     bool home_fails : 1;     /* a read that was out failed: so does its transaction */
@@ -104,7 +104,7 @@ struct mend {
     uint8_t tries;       /* in a row, of the same */
     bool was_cut_short;  /* the present one */
     bool of_names;       /* it is of statements, too */
-    bool of_pins;        /* ... and asks what ties the session */
+    bool of_pins;        /* it asks what ties the session, too */
 };
 
 /* The question what columns a statement has on the link (follow_columns.c), of way.looked_at. */

@@ -79,15 +79,15 @@ struct errand {
     uint8_t ddl;               /* what the present transaction may change: DDL_ bits */
     bool is_quick;             /* sent by exchange_quick.c, and nothing behind it */
     bool tells_late;           /* the rows hear of the loan with what is sent on it */
-    bool is_untold;            /* ... and have not yet */
+    bool is_untold;            /* the rows have not heard of the loan yet */
     bool is_asker;             /* the link that opens is for a question of ours */
-    bool is_cancelled;         /* ... and what waits for the answer fails then */
+    bool is_cancelled;         /* what waits for the answer to a question was cancelled: it fails */
     bool is_out;               /* the present exchange is a read that left, plan_away.c */
     bool is_cut;               /* the present exchange ends with a Flush, exchange_begin.c */
     struct names_entry *bound_first; /* the sequence that waits for its link binds it first */
     uint64_t last_portal;  /* a hash of the name that way.last_bound was bound to; 0: to none */
     uint64_t types;        /* of the parameters that were described last */
-    uint32_t types_serial; /* ... in answer to this op */
+    uint32_t types_serial; /* of the op that `types` came in answer to */
     struct columns_look look;
     struct names_way way; /* what is under way with s->names */
     int64_t homeless_until_us;
@@ -99,7 +99,7 @@ struct errand {
     struct sstate_vars tx;     /* before the transaction; NULL outside of one */
     struct buf
         begin; /* BEGIN that waits for the first statement; a spare errand keeps its memory */
-    struct buf retry;        /* ... of this, too */
+    struct buf retry;        /* what may be sent again; a spare errand keeps its memory */
     struct buf early;        /* replies that are no answer yet */
     struct sstate_vars mark; /* before the present exchange; NULL outside of one */
     struct link_wish *wait;
@@ -191,8 +191,8 @@ void errand_spare_free(struct sessions *ss);
 /* Borrows a link of `node`. FEED_PASS: c->link is there. FEED_PARK: later; what is parked asks
  * again then. */
 enum feed_step leg_attach(struct client *c, int node);
-/* The same for a client that has not asked yet: false when it has to wait for anything. The link is
- * up to date unless c->sstate->is_fresh. */
+/* leg_attach for a client that has not asked yet: false when it has to wait for anything. The link
+ * is up to date unless c->sstate->loan.is_fresh. */
 bool leg_attach_at_once(struct client *c, int node);
 /* Is what others left on a link that it has to go first? With reset_between_clients, and from one
  * that it keeps. */
@@ -250,8 +250,8 @@ void exchange_login_begin(struct client *c);
 /* True when the client can be greeted without a link: greeting_parameters has what servers
  * say to clients with its start-up parameters. */
 bool exchange_login_needs_no_link(struct client *c);
-/* The same of one that has asked for a link and would have to wait until one is free: it was to be
- * asked about the role, which the first link that anybody gets is then, or what is known is old. */
+/* True when a client that waits for a free link is greeted without: it was to be asked about the
+ * role, which the first link that anybody gets is then, or what is known is old. */
 bool exchange_login_waits_for_none(struct client *c);
 /* True when the client's link was opened with a password that the client alone knows: nobody else's
  * login can open one like it, and none may be given it. */
@@ -296,12 +296,12 @@ void exchange_on_lost(void *owner, struct link *link, const struct err *err, boo
 void follow_fail_parked(struct client *c, const struct err *err);
 /* True when a read was to be made again, and has failed: a view of it may write (plan.nunsure). */
 bool follow_refuse_unsure(struct client *c);
-/* The same: its client has cancelled it. */
+/* Refuses what is parked because its client has cancelled it. */
 void exchange_cancel_parked(struct client *c);
 
 /* Sends again what is kept in `retry`: the link has not begun to answer it, or has done nothing. */
 void leg_send_again(struct client *c);
-/* The same after a while: when there is a primary. The link is given back. */
+/* Gives the link back; what is kept in `retry` is sent when there is a primary. */
 void exchange_send_later(struct client *c);
 
 /* feed_followed.c: a statement that is refused here in the midst of a sequence is replaced by one
@@ -315,8 +315,8 @@ enum feed_step follow_refuse(struct client *c, struct feed_run *run, const struc
 
 /* follow_virtual.c: BEGIN, COMMIT and ROLLBACK that need no server. True when it was answered. */
 bool follow_virtual_query(struct client *c, struct slice sql, const struct sql_facts *facts);
-/* The same for the messages at `p` that parse, bind and execute such a word: all of them are
- * answered, errand->nskip of them are still to be taken. */
+/* follow_virtual_query for messages at `p` that parse, bind and execute such a word: all of them
+ * are answered, errand->nskip of them are still to be taken. */
 bool follow_virtual_word(struct client *c, const char *p, const char *end);
 /* The client was told this BEGIN by another worker. */
 void follow_virtual_begin_again(struct client *c, struct slice sql, bool has_portal);
@@ -358,7 +358,7 @@ bool plan_aside_is_standby(const struct client *c);
 void plan_aside_set(struct client *c);
 /* It is the client's link again, which has none. */
 void plan_aside_return(struct client *c);
-/* The same; the read that it was set aside for does not leave. */
+/* plan_aside_return when the read that the link was set aside for does not leave. */
 void plan_aside_come_back(struct client *c);
 /* A link dies: true when it was a home that is aside. */
 bool plan_aside_on_lost(struct client *c, const struct link *link);
@@ -409,7 +409,7 @@ enum feed_step exchange_quick_query(struct client *c, struct feed_run *run, stru
 /* A sequence that is there as a whole; FEED_PASS: *whole is its end. */
 enum feed_step exchange_quick_batch(
     struct client *c, struct feed_run *run, const char *p, const char *end, const char **whole);
-/* The same in a transaction that runs: true when the statement may be sent as it is. */
+/* In a transaction that runs: true when a plain statement may be sent as it is. */
 bool exchange_quick_goes_on(struct client *c, struct slice sql);
 /* All is answered. True when that was such a statement, and nothing is left of it: the link went
  * back, or the transaction goes on. */
@@ -437,7 +437,7 @@ struct effects {
     uint8_t leaves; /* enum sstate_leaves */
 };
 void effects_of(const struct sql_facts *facts, struct slice sql, struct effects *out);
-/* The same by this client: with pg_temp in its search_path anything created may be temporary. */
+/* effects_of for this client: with pg_temp in its search_path what it creates may be temporary. */
 void effects_here(
     const struct client *c, const struct sql_facts *facts, struct slice sql, struct effects *out);
 /* What is kept beside the facts of a text: its enum count_kind, and whether it is plain: one
@@ -551,7 +551,7 @@ struct names_entry *follow_sql_executes(const struct client *c, const struct sql
 uint64_t follow_types_path(const struct client *c, struct slice body);
 /* Notes a text that is sent: DDL counts when its transaction is over. */
 void follow_types_note(struct client *c, struct slice sql, const struct sql_facts *facts);
-/* The same of one that is too long to be read; and its link is not lent to others. */
+/* Notes a text that is too long to be read; its link is not lent to others. */
 void follow_types_note_unread(struct client *c);
 /* Tells the others, when the transaction is over. */
 void follow_types_settle(struct client *c, char tx_status);
@@ -609,7 +609,7 @@ void follow_put_renamed(
     struct feed_run *run, struct slice msg, size_t at, size_t name_len, const struct prep *p);
 /* The statement of this Parse body (behind the name), judged, counted for the caller. */
 struct prep *follow_prep_of(struct client *c, struct slice body);
-/* The same for one that was parsed when names meant `path_hash`. */
+/* follow_prep_of for a statement that was parsed when names meant `path_hash`. */
 struct prep *follow_prep_with(struct client *c, struct slice body, uint64_t path_hash);
 /* An entry for the statement, not among the names yet. */
 struct names_entry *follow_names_of_prep(struct slice name, struct prep *p);
@@ -645,11 +645,11 @@ enum feed_step cached_query(struct client *c, struct slice sql, const struct sql
 /* A sequence of the extended protocol begins at `p`. FEED_LOCAL: it was answered; *whole is its
  * end. */
 enum feed_step cached_batch(struct client *c, const char *p, const char *end, const char **whole);
-/* The same for who takes its messages one by one: the first is taken, errand->nskip are left. */
+/* cached_batch for who takes messages one by one: the first is taken, errand->nskip are left. */
 enum feed_step cached_sequence(struct client *c, const char *p, const char *end);
 /* That is about to be sent, on c->link. */
 void cached_query_sent(struct client *c, struct slice sql, const struct plan_found *found);
-/* ... a query that nobody has looked into, or a function call. */
+/* A query that nobody has looked into, or a function call, is about to be sent. */
 void cached_unread_sent(struct client *c);
 /* Of a sequence: a Bind, p == NULL: of what is not known. */
 void cached_bound(struct client *c, const struct prep *p, struct slice values);

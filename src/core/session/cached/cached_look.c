@@ -21,7 +21,7 @@
 /* Of which kind a key is. */
 #define KEY_QUERY     'Q'
 #define KEY_DESCRIBED 'P' /* of the extended protocol, with the columns of its portal */
-#define KEY_ROWS      'R' /* ... without */
+#define KEY_ROWS      'R' /* of the extended protocol, without the columns of its portal */
 
 /* A BEGIN that was answered and not sent. */
 static bool begins_otherwise(const struct sstate *s)

@@ -17,7 +17,7 @@
 
 #include "results/results_int.h"
 
-/* ... what no cell stands for is among it: roles, databases. */
+/* The transaction writes what no cell stands for: roles, databases. */
 static bool writes_all(const struct cached *sc)
 {
     return (sc->traits & QCACHE_W_ALL) != 0;

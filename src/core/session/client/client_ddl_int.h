@@ -20,7 +20,7 @@ struct client_ddl; /* NULL: nothing */
  * the session's user. True when it is noted. */
 bool client_ddl_note(
     struct client_ddl **dp, const struct sql_stmt *st, int32_t place, struct slice self);
-/* The same of bits of route_ddl_of. */
+/* Notes what a statement changes of types and names: bits of route_ddl_of. */
 void client_ddl_note_types(struct client_ddl **dp, unsigned types);
 /* The exchange met an error: nothing of it holds, but for types. Harmless with NULL. */
 void client_ddl_on_error(struct client_ddl *d);

@@ -31,9 +31,9 @@
 #define ORDERS_POLL_MS 50
 /* How many looks later the workers are told again: a mailbox may have been full. */
 #define ORDERS_RETELL_POLLS 20
-/* SHOW POOL_NODES shows nothing that is older than that ... */
+/* SHOW POOL_NODES shows nothing that is older than that, if servers answer in time. */
 #define LOOK_FRESH_US 1000000
-/* ... unless a server does not answer in that time. */
+/* So long SHOW POOL_NODES waits for servers to answer. */
 #define LOOK_LIMIT_US 1000000
 #define LOOK_POLL_MS  5
 /* user "..." */
@@ -149,7 +149,7 @@ bool client_orders_cancel(struct client *c)
 
 /* --- orders --- */
 
-/* PAUSE and DRAIN are begun ... */
+/* PAUSE and DRAIN are begun. */
 static enum admin_order_state orders_first_look(
     struct client *c, const struct admin_order *order, unsigned flag, struct err *err)
 {
@@ -163,7 +163,7 @@ static enum admin_order_state orders_first_look(
     return orders_wait(c, &pending, is_unused);
 }
 
-/* ... and then asked for again until done. */
+/* PAUSE and DRAIN: begun by the first call, looked after by those that follow until it is done. */
 static enum admin_order_state orders_until_done(
     struct client *c, const struct admin_order *order, unsigned flag, struct err *err)
 {

@@ -26,12 +26,12 @@ bool client_orders_cancel(struct client *c);
  * that database in all workers. The server waits some seconds for them to go before it refuses.
  * What it changes of roles is noted (client_ddl.c). */
 void client_orders_on_statement(struct client *c, struct slice sql);
-/* The same of a session that is not followed; what it changes of types is noted, too. */
+/* client_orders_on_statement of a relayed session; what it changes of types is noted, too. */
 void client_orders_on_relayed(struct client *c, struct slice sql);
 /* What the client asked for is over, done or refused: nothing has to go for its sake any more. Only
  * for a client with drops_database. `is_in_tx`: its transaction goes on. */
 void client_orders_on_quiet(struct client *c, bool is_in_tx);
-/* The same when the client leaves. */
+/* The client leaves: nothing has to go for its sake any more. */
 void client_orders_on_leave(struct client *c);
 
 #endif

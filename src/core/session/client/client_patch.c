@@ -19,7 +19,7 @@ struct client_patch {
     struct paramset wants; /* name, value as the client gave it: what was SET */
     struct paramset base;  /* name, value reported before: what RESET goes back to */
     bool may_reset;        /* what runs, by its text */
-    bool is_local;         /* ... until the end of its transaction */
+    bool is_local;         /* what runs sets until its transaction ends */
     bool is_due;           /* something may have gone back to its base */
 };
 

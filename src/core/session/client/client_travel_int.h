@@ -61,7 +61,7 @@ static inline void travel_take_struct(struct travel_bag *bag, void *out, size_t 
 /* follow_travel.c: what makes the session of a followed client. */
 /* True when it is between two exchanges, and all that it is can be told. */
 bool follow_can_travel(const struct client *c);
-/* The same of one that waits for a link with the first message of an exchange. */
+/* follow_can_travel of one that waits for a link with the first message of an exchange. */
 bool follow_waiter_can_travel(const struct client *c);
 void follow_pack(const struct client *c, struct buf *out);
 /* Makes c->sstate; c->pool is there. False: these are no such bytes. */
@@ -71,7 +71,7 @@ bool follow_unpack(struct client *c, struct travel_bag *bag);
 bool client_can_travel(struct client *c);
 /* Hands the client over to the worker of `ordinal`: it is gone here. False: it is still here. */
 bool client_travel(struct client *c, int ordinal);
-/* The same of one that waits for a link, if it can travel. */
+/* client_travel of one that waits for a link, if it can travel. */
 bool client_travel_waiting(struct client *c, int ordinal);
 
 #endif

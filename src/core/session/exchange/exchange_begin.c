@@ -494,7 +494,7 @@ struct batch_look {
     bool has_execute;
     bool may_leave;
     bool is_out;          /* of a transaction that has not begun: all of it may leave */
-    bool has_out;         /* ... some of it */
+    bool has_out;         /* some of the sequence may leave its transaction */
     bool is_bound;        /* Bind of the unnamed portal is in it */
     bool has_portal;      /* anything of a portal is */
     bool is_cut;          /* it prepares statements and ends with a Flush; its Sync is to come */

@@ -27,13 +27,13 @@ enum lost_way {
     LOST_BETWEEN,     /* nothing of the client's was under way on it */
     LOST_BEHIND_END,  /* the end is told here */
     LOST_REPEATED,    /* the read is made again */
-    LOST_PUT_BACK,    /* ... as soon as there is a primary */
+    LOST_PUT_BACK,    /* what was refused is sent again as soon as there is a primary */
     LOST_ROLLED_BACK, /* that is true, whoever says so */
     LOST_FAILS,       /* an error for each request that is owed, the transaction failed */
     LOST_HOMEWARD,    /* the read had not begun: it need not leave its transaction */
     LOST_OUT_REPEATED,
     LOST_OUT_OVER,
-    LOST_OUT_FAILS /* ... and its transaction with it */
+    LOST_OUT_FAILS /* a read that has left fails, and its transaction with it */
 };
 
 /* `facts` of enum lost_fact, and the phase in which the link died. */

@@ -30,7 +30,7 @@ COLD static enum feed_step bad_message(struct client *c, struct feed_run *run, c
     return FEED_STOP;
 }
 
-/* The same for what cannot be a message at all. */
+/* What cannot be a message at all ends the client, when what it sent before is answered. */
 static enum feed_step feed_bad_length(struct client *c)
 {
     enum client_pace pace = c->kind->pace(c);

@@ -34,8 +34,7 @@ struct names_entry *follow_columns_first(struct client *c, const char *p, const 
 /* Has the link, on which nothing of the client's runs, parse the statement anew, and asks for its
  * columns, unless they are known to be those that the client was told. True: that is waited for. */
 bool follow_columns_ask(struct client *c, struct feed_run *run, struct names_entry *n);
-/* The same of errand->bound_first, on a link that the client has had: when what runs there is over.
- */
+/* follow_columns_ask of errand->bound_first, once the link, which the client has had, is quiet. */
 bool follow_columns_ask_first(struct client *c, struct feed_run *run);
 /* An error: true when it is the answer to that, or a part of it. In a transaction, which it fails,
  * the client is told. */

@@ -29,7 +29,7 @@ static bool parses_named(const struct batch_msg *m)
 struct replan_look {
     bool is_closed;    /* it is there as a whole */
     bool has_named;    /* it uses or makes one */
-    bool uses_older;   /* ... that it does not make itself */
+    bool uses_older;   /* it uses one that it does not make itself */
     bool describes;    /* something, in this sequence */
     bool is_described; /* what it binds was described before */
 };

@@ -50,10 +50,10 @@ struct cached_worker {
     struct qcache_book *book;
     struct qcache_rules *rules; /* NULL: a list is wrong; nothing is kept */
     struct qcache_whos whos;
-    struct buf key;       /* of the statement at hand ... */
-    uint64_t key_hash;    /* ... when it is whole */
-    struct buf scope;     /* who asks, and the names in the statement at hand ... */
-    uint32_t question_at; /* ... which begin here */
+    struct buf key;       /* of the statement at hand */
+    uint64_t key_hash;    /* of `key`, when that is whole */
+    struct buf scope;     /* who asks, and the names in the statement at hand */
+    uint32_t question_at; /* where the names begin in `scope` */
     struct buf room;      /* an answer on its way to a client */
     struct arena *arena;  /* of one call */
     /* The statement that was looked at last, held, and its facts. */
@@ -62,7 +62,7 @@ struct cached_worker {
     struct list loose;                 /* writes whose outcome nobody waits for */
     struct timer timer;                /* looks after `loose` */
     struct list waiting[CACHED_LINES]; /* errands that wait for another's result */
-    struct list called;                /* ... and are to look again */
+    struct list called;                /* errands that have waited and look again */
     struct task calls;
     struct timer looks;
     /* memcached; NULL: results are in shared memory */
@@ -158,8 +158,8 @@ struct cached {
     bool is_held;       /* its cells are */
     bool owes_word;     /* memcached has to be told, when their outcome is known */
     bool commits_sent;  /* what may end it was, in the present exchange */
-    uint64_t watch;     /* what was known of the catalogue when the first of it was judged ... */
-    struct cache_deps judged; /* ... here, for qcache_settle_judged */
+    uint64_t watch;     /* what memcached said of the catalogue when its first write was judged */
+    struct cache_deps judged; /* what its first write was judged by, for qcache_settle_judged */
     uint32_t traits; /* QCACHE_W_TABLES: a table as a whole is among its cells; QCACHE_W_ALL: so is
                         what no cell stands for, roles and databases; QCACHE_W_NAMES: SET LOCAL
                         search_path, DDL or the like was sent; QCACHE_W_COMMITS: so was what may end
@@ -206,8 +206,8 @@ void cached_ask_after(struct client *c);
 
 /* Nothing is under way on the link that the session is tied to, not even a transaction. */
 bool cached_own_is_quiet(const struct client *c);
-/* ... or one is, whose statements see what is committed when they begin: also while its link is set
- * aside. What it has run is not looked at here. */
+/* The client is in a transaction whose statements see what is committed when they begin: also while
+ * its link is set aside. What it has run is not looked at here. */
 bool cached_sees_commits(const struct client *c);
 /* Nothing ties the session that results depend on. */
 bool cached_knows_session(const struct sstate *s);
@@ -222,13 +222,13 @@ struct cached_said {
 /* These statements are about to be sent: what they write is added to what the transaction has
  * written, and held if it may be committed by it. */
 void cached_note_writes(struct client *c, const struct cached_said *said);
-/* The same of what nobody has looked at. */
+/* cached_note_writes for what nobody has looked at. */
 void cached_note_unread(struct client *c);
 /* The errand ends with writes whose outcome is not known: `link` may still do them. */
 /* Writes are let loose for so long at most. */
 #define LOOSE_MAX_US INT64_C(600000000)
 void results_let_loose(struct client *c, const struct link *link);
-/* The same for `cells`, which are emptied. */
+/* Lets writes of `cells` loose, as results_let_loose does; *cells is emptied. */
 void results_add_loose(struct client *c, struct results_cells *cells, bool writes_all,
     const struct cache_deps *judged, uint64_t link_id, int64_t for_us);
 void results_loose_init(struct cached_worker *w);
@@ -285,7 +285,7 @@ void results_tell_see(struct client *c);
 /* Writes whose outcome is known; their cells are held, and released then. Empties *cells. `all`:
  * everything is invalid. */
 void results_tell_add(struct client *c, struct results_cells *cells, bool all, uint64_t watch);
-/* ... of which nobody waits to hear: everything in the database is invalid. */
+/* results_tell_add of writes that no client waits for: everything in the database is invalid. */
 void results_tell_alone(
     struct cached_worker *w, struct results_cells *cells, bool all, cache_cell db);
 void results_tell_init(struct cached_worker *w);

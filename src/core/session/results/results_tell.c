@@ -41,7 +41,7 @@ struct results_telling {
     uint64_t watch;             /* as judged by this catalogue */
     bool is_doubtful;           /* by several */
     bool is_due;  /* something may be told only behind a word that has not begun yet */
-    bool all_due; /* ... that makes everything invalid */
+    bool all_due; /* what is due makes everything invalid */
 };
 
 static struct results_telling *out_new(struct cached_worker *w, struct client *c)

@@ -39,8 +39,8 @@ struct plan_worker {
     int64_t changed_us; /* when that was seen to grow; 0: never */
     uint64_t replayed[VIEW_MAX_NODES];
     struct route_reads reads;
-    uint64_t reads_version;                  /* of the view that they are made from ... */
-    uint64_t reads_number;                   /* ... and of the settings; 0: not yet */
+    uint64_t reads_version;                  /* of the view that `reads` are made from */
+    uint64_t reads_number;                   /* of the settings `reads` are made by; 0: not yet */
     struct route_shared *own_known;          /* NULL: answers are not shared */
     const struct route_shared *const *known; /* of all workers */
     unsigned nmarks;
