@@ -69,7 +69,7 @@ def quantile(ordered, part):
 
 
 def run_pgbench_logged(pgbench, port, mode, clients, limit):
-    """The same with the latency of each transaction: (tps, done, failed, p50 and p99 in µs). A client's first one
+    """Runs pgbench with the latency of each transaction: (tps, done, failed, p50 and p99 in µs). A client's first one
     is left out: pgbench logs clients in and prepares their statements one after the other, with calls that wait, and
     answers that have come meanwhile lie there for as long."""
     with tempfile.TemporaryDirectory(prefix="pgpool-bench-log-") as folder:

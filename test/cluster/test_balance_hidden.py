@@ -96,7 +96,7 @@ def test_temporary_table_behind_a_setting(cluster, make, before, how):
 @pytest.mark.parametrize("before", ["set work_mem to '6MB'", "savepoint p"])
 @pytest.mark.parametrize("setting", ["transaction", "trans_transaction", "always", "off", "dml_adaptive"])
 def test_unlogged_table_beside_a_catalogue(cluster, make, before, setting):
-    """... and the primary what no standby has."""
+    """An unlogged table is read on the primary, for no standby has its rows."""
     w = asked(make(disable_load_balance_on_write=setting))
     ok(w, "begin read only", before)
     for sql in ("select a from plain_u", "select u.a from (select 1 from pg_class limit 1) c, plain_u u"):

@@ -103,7 +103,7 @@ KEEPS = ("set local work_mem = '5MB'", "lock table t", "select 1 from t; set loc
 
 
 def test_what_begins_the_transaction(cluster, make):
-    """... and what keeps all reads in it; the others may go on leaving."""
+    """What begins a transaction on the primary, and what of it keeps all reads there; the others may go on leaving."""
     w = login(make(disable_load_balance_on_write="off"))
     for sql in BEGINS:
         ok(w, "begin")
@@ -302,7 +302,7 @@ def test_disable_load_balance_on_write(cluster, make, how):
 @pytest.mark.parametrize("mode", ["session", "transaction"])
 @pytest.mark.parametrize("virtual", [True, False])
 def test_reads_leave_after_a_write(cluster, make, mode, virtual):
-    """... when the setting lets them, and the transaction takes no harm from what becomes of them."""
+    """Reads leave when the setting lets them, and the transaction takes no harm from what becomes of them."""
     w = login(make(disable_load_balance_on_write="dml_adaptive", pool_mode=mode, virtual_begin=virtual))
     assert away(cluster, w)
     for table in "tw":

@@ -198,7 +198,7 @@ def test_refusals_are_not_losses(trio, start_pool):
 
 
 def test_nothing_configured_but_hosts(trio, start_pool):
-    """Both periods 0: the primary is still searched for, and the servers are then left alone."""
+    """Without a period the primary is still searched for, and the servers are then left alone."""
     pool = start_pool(*[n.address for n in trio.nodes])
     waits.wait_for("roles are found", lambda: column(pool, "role") == roles(trio.at))
     assert trio.primary.sessions("application_name = 'pgpool monitor'") == []

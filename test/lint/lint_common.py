@@ -32,7 +32,7 @@ def all_files() -> list[str]:
 
 
 def walk_files() -> list[str]:
-    """The same without git: an unpacked `make dist` archive."""
+    """Files of the project without git: of an unpacked `make dist` archive."""
     found = []
     for folder, dirs, files in os.walk(TOP):
         dirs[:] = [d for d in dirs if not d.startswith((".git", "build", "venv", "autom4te"))

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: PostgreSQL
 # generate.py: writes random SQL texts, each ended by a NUL byte, for the parser's oracle test.
-# The same seed, count and grammar give the same bytes on every machine. The grammar is read from
+# Seed, count and grammar give the same bytes on every machine. The grammar is read from
 # grammar_*.ebnf (notation: README.md). Of every four texts one is mutated, so that many are just
 # not SQL any more. Standard library only.
 import argparse

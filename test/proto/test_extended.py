@@ -149,7 +149,7 @@ def test_t06_unknown_name_alone(t, bad):
 @pytest.mark.parametrize("position", range(4))
 @pytest.mark.parametrize("bad", UNKNOWN.values(), ids=UNKNOWN.keys())
 def test_t06_unknown_name_in_pipeline(t, bad, position):
-    """The same at each place of a pipeline of three statements and in the next pipeline."""
+    """An error at each place of a pipeline of three statements, and the next pipeline is answered."""
     c = t.connect()
     parts = [pg("select 1"), pg("select 2"), pg("select 3")]
     parts.insert(position, bad)

@@ -121,7 +121,7 @@ def test_same_exit_code(box, name, args):
 
 @needs_theirs
 def test_same_pool_passwd(box, tmp_path_factory):
-    """The same series of stores gives the same file."""
+    """A series of stores gives the file that pgpool-II's programs make of it."""
     series = [("pg_md5", ["-m", "-u", "bob", "secret"]),
               ("pg_md5", ["-m", "-u", "eve", "secret"]),
               ("pg_enc", ["-m", "-k", "key", "-u", "bob", "other"]),
@@ -141,7 +141,7 @@ def test_same_pool_passwd(box, tmp_path_factory):
 
 
 def test_known_texts(box):
-    """The same without pgpool-II at hand."""
+    """What pgpool-II's programs print and store is known without them at hand."""
     assert run(OURS["pg_md5"], ["secret"], box).stdout == "5ebe2294ecd0e0f08eab7690d2a6ee69\n"
     r = run(OURS["pg_enc"], ["-k", "key", "secret"], box)
     assert r.stdout == ("trying to read key from file key\n\njxddJAjYgkQUsTBNWr1WEg==\n"

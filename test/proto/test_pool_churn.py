@@ -115,7 +115,7 @@ def test_links_stay_with(churn_pg, start_pool, conf):
 
 
 def test_links_stay_on_three_nodes(churn_pg, start_pool):
-    """The same server three times: reads go to all of them, for in this mode nobody is asked who the primary is."""
+    """One server is three nodes: reads go to all of them, for in this mode nobody is asked who the primary is."""
     pool = start_pool(*[churn_pg.address] * 3, pool_mode="transaction", default_pool_size=LINKS, load_balance_mode=True,
                       backend_clustering_mode="logical_replication")
     found, _ = count(churn_pg, pool, [{"text": "begin;\n" + WRITE + "commit;\n" + "select count(*) from churn;\n" * 3}])

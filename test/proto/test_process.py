@@ -224,7 +224,7 @@ def test_commands_without_a_pgpool(make):
 
 
 def test_two_starts_at_once_make_one_pgpool(make):
-    """Both pass the first look; the lock of the file decides."""
+    """All that start pass the first look; the lock of the file decides."""
     h = make()
     rivals = [procs.Daemon(h.command("-n"), h.home / "out.log") for _ in range(4)]
     waits.wait_for("one answers", lambda: answers(h.address), 20)

@@ -218,7 +218,7 @@ def test_title_names_the_only_client(pg, start_pool):
 
 
 def test_log_hostname(pg, start_pool):
-    """Both lines have the name; a look-up does not hold up anybody."""
+    """The lines of a client's coming and going have the name; a look-up does not hold up anybody."""
     name = socket.getnameinfo(("127.0.0.1", 1), 0)[0]
     if name == "127.0.0.1":
         pytest.skip("127.0.0.1 has no name here")

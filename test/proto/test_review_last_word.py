@@ -178,7 +178,7 @@ def test_cut_in_front_of_ready(cluster, start_pool, mode):
 
 
 def test_single_server(pg, start_pool):
-    """The same without load balancing: what was read is judged by its text."""
+    """Without load balancing, what was read before the cut is judged by its text."""
     one = Shears("127.0.0.2", pg.address)
     pg.rows("drop table if exists said; create table said(a int)")
     pool = start_pool(one.address, num_init_children=1, pool_mode="transaction")

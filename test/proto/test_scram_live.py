@@ -70,7 +70,7 @@ def test_wrong_password_is_denied(server, password):
 
 
 def test_keys_are_stale_after_a_change(server):
-    """The same password set again has another salt: the keys open nothing, and that is noticed."""
+    """A password that is set again has another salt: the keys open nothing, and that is noticed."""
     verifier = set_password(server, "walker", "geheim")
     assert set_password(server, "walker", "geheim") != verifier
     code, _, gate = through_gate(server, verifier, "walker", "geheim")

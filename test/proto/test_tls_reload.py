@@ -105,7 +105,7 @@ def test_bad_certificates_change_nothing(pg, ca, start_pool, tmp_path):
 
 
 def test_replaced_files(pg, ca, start_pool, tmp_path):
-    """The same names, other contents."""
+    """Files that get other contents under their names are read at a reload."""
     one, two = ca.issue(), ca.issue()
     cert = certs.give(one.cert, tmp_path / "server.crt", 0o644)
     key = certs.give(one.key, tmp_path / "server.key")

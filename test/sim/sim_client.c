@@ -43,7 +43,7 @@ struct sim_client {
     bool is_discard;
     bool is_vague;  /* nobody knows what is left of the present request when it is lost */
     bool hangs_up;  /* it was lost: should it be vague, this client leaves when it is over */
-    bool hangs_now; /* ... now */
+    bool hangs_now; /* it leaves now */
     bool was_end;   /* that message was the last of its request */
     int pid;
     uint32_t key;

@@ -56,7 +56,7 @@ struct pg_statement {
 struct pg_portal {
     bool used;
     bool is_done;   /* it was executed */
-    bool has_rows;  /* ... and returns some */
+    bool has_rows;  /* it returns some */
     bool is_failed; /* its subtransaction has */
     int level;      /* so many savepoints are around it */
     int rows_left;
@@ -93,19 +93,19 @@ struct pg_session {
     struct pg_vars tx_vars;       /* before the one that BEGIN began */
     const struct pg_place *place; /* NULL: in a client's head */
     bool tx_read_only;            /* it was begun so */
-    bool tx_is_fenced;            /* ... or its server has made it so */
+    bool tx_is_fenced;            /* its server has made it read-only */
     bool tx_one_snapshot;
     uint32_t tx_number;
     int64_t snapshot;   /* what it sees; -1: not taken */
     bool wrote_in_vain; /* asked a standby to write, in a transaction that did not say it reads */
     int nlocks;         /* advisory, of the session */
     bool in_query;      /* a simple one */
-    bool in_string;     /* ... of several statements */
+    bool in_string;     /* a simple one of several statements */
     bool is_pipeline;   /* something was executed since the last transaction, by the protocol */
     char copying;       /* from the client: 'Q' in a simple query, 'E' in Execute; 0: not */
     int ncopied;
     uint32_t row_limit; /* of the present Execute; 0: none */
-    bool is_suspended;  /* ... which has reached it */
+    bool is_suspended;  /* the present Execute has reached its limit */
     int rows_left;      /* of its portal; 0: all, or not begun */
     int nsavepoints;
     struct pg_savepoint savepoint[PG_MAX_SAVEPOINTS];
@@ -128,7 +128,7 @@ void pg_message(struct pg_session *s, char type, struct slice body, struct buf *
 /* An error in place of what a message would do; with `type` Q the end of the query, too. */
 void pg_refuse(
     struct pg_session *s, char type, const char *sqlstate, const char *text, struct buf *out);
-/* The same without a word: what an error does to the session. */
+/* Does to the session what an error does, without a word. */
 void pg_fail(struct pg_session *s, bool is_query);
 
 /* NULL: it has none of that name. */

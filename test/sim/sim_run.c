@@ -19,7 +19,7 @@
 #include "sim_world.h"
 
 #define DEFAULT_RUNS 240
-#define WILD_RUNS    60 /* ... besides, when nothing was asked for */
+#define WILD_RUNS    60 /* wild ones besides, when nothing was asked for */
 #define MAX_STEPS    4000000
 #define CALM_US      (40 * SIM_S)
 

@@ -666,7 +666,7 @@ static bool run_verb(
         return run_reset(s, x, out);
     case V_DISCARD:
         return run_discard(s, x, out);
-    case V_CLOSE: /* ... ALL, of what DECLARE made, which nobody says here */
+    case V_CLOSE: /* CLOSE ALL, of what DECLARE made, which nobody says here */
     case V_UNLISTEN:
         wire_put_command_complete(out, verb == V_CLOSE ? "CLOSE CURSOR ALL" : "UNLISTEN");
         return true;

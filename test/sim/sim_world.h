@@ -52,7 +52,7 @@ struct world_opts {
     bool switches;       /* another server becomes the primary, now and then */
     bool reloads;        /* the settings change, now and then */
     bool wide;           /* clients ask for more kinds of things */
-    bool wild;           /* ... and for what nobody would */
+    bool wild;           /* clients ask for what nobody would */
 };
 
 /* What is known of a row that a client inserted. */
@@ -191,12 +191,12 @@ struct script {
     bool asked_sleep;  /* the last request takes long: it may be cancelled */
     bool is_read;      /* it is one read, and nothing but that */
     bool is_write;     /* it is one row that is written */
-    bool is_rollback;  /* ... a lone ROLLBACK */
+    bool is_rollback;  /* it is a lone ROLLBACK */
 };
 
 /* Appends one request (a query, or messages up to Sync) to `out`. */
 void script_write(struct script *s, struct buf *out);
-/* The same: ROLLBACK, and what unties the session. False: there is nothing to be ended. */
+/* Appends ROLLBACK, and what unties the session. False: there is nothing to be ended. */
 bool script_write_end(struct script *s, struct buf *out);
 /* For sim_wild.c. A row that has not been inserted yet; -1: there are too many. */
 int script_new_tag(struct script *s);
@@ -228,7 +228,7 @@ struct mailboxes *workers_boxes(void);
 /* The session that has this server process cannot move; when it has gone, what it sent before may
  * still be run. */
 bool workers_is_tied(int pid, bool was_tied);
-/* The same of a followed client. */
+/* The session that has this server process is tied to it by more than its pool mode. */
 bool workers_is_held(int pid);
 /* The settings are read again: other ones, which each worker takes when its turn comes. */
 void workers_reload(void);

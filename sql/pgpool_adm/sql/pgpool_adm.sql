@@ -22,7 +22,7 @@ SELECT value, description <> '' AS described FROM pcp_pool_status(:'host', :port
 SELECT database, username, connected, backend_pid <> '0' AS has_pid
     FROM pcp_proc_info(:'host', :port, :'user', :'password') WHERE database <> '';
 
--- The same through a foreign server.
+-- Functions that are given a foreign server.
 CREATE FOREIGN DATA WRAPPER pgpool_fdw;
 CREATE SERVER pool FOREIGN DATA WRAPPER pgpool_fdw OPTIONS (host :'host', port :'port');
 SELECT pcp_node_count('pool');

@@ -56,7 +56,7 @@ struct slice admin_field_text(const char *p, size_t size)
     return slice_of(p, strnlen(p, size));
 }
 
-/* The same name is somebody else on another server. */
+/* Who has this name on another server is somebody else. */
 bool admin_sees_statement(const struct admin_sources *src, struct slice user, struct slice database)
 {
     const struct conf *conf = conf_of(src->gen);

@@ -392,7 +392,7 @@ static int admin_run_wait_close(struct run *r)
     return order_database(r, ADMIN_ORDER_WAIT_CLOSE);
 }
 
-/* Both name a database. */
+/* What shuts or opens a database has to name one. */
 static int order_door(struct run *r, enum admin_order_kind kind)
 {
     if (r->cmd->name[0] == '\0') {

@@ -57,7 +57,7 @@ static const struct hba_field *take(struct line_read *r, const char *what)
     return &r->raw->field[r->at++];
 }
 
-/* The same for a field that has to be one word. */
+/* Takes the next field, which has to be one word; `what` names it in the message. */
 static const struct hba_token *take_one(struct line_read *r, const char *what)
 {
     const struct hba_field *f = take(r, what);

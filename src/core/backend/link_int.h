@@ -57,7 +57,7 @@ void link_reset_put_all(struct link *link, struct buf *out);
 /* link_row.c: the process number that the client that has the link was told; 0: not known. */
 int32_t link_row_told_pid(const struct link *link);
 /* link_clean.c */
-/* Both, and sends them: the link is being cleaned. */
+/* Sends the reset queries, and expects their replies: the link is being cleaned. */
 void link_clean_send_resets(struct link *link);
 /* Idle and due for long enough, or wanted by somebody who cannot put the reset in front: sends it.
  */

@@ -188,7 +188,7 @@ static inline bool link_answers_owner(struct link *link, const char *msg, size_t
     return expect_reply(&link->expect, msg[0]) == EXPECT_FORWARD;
 }
 
-/* The same of any message. */
+/* Is a message, asked for or not, for the owner? `have` bytes of it are there. */
 WARM static bool link_is_for_owner(struct link *link, const char *msg, size_t have)
 {
     switch (msg[0]) {

@@ -11,7 +11,7 @@
 /* How much longer a client of another worker must have waited to be served before one of this: a
  * link that travels costs two wake-ups. */
 #define POOL_TRAVEL_US 5000
-/* The same when a link has to be closed for it and another opened. */
+/* How much longer a client must have waited when a link is closed for it and another opened. */
 #define POOL_REOPEN_US 20000
 /* A link is closed for the sake of others, who open one in its place, at most this often within one
  * limit: what is opened costs a server more than hundreds of short transactions, and while it is
@@ -26,7 +26,7 @@
 /* Who waits longer than the others by this much has links that do not come free: it gets one,
  * however many it has. */
 #define POOL_STUCK_US 20000
-/* The same when a link has to be closed for it. */
+/* Who waits longer by this much gets a link even when one has to be closed for it. */
 #define POOL_STUCK_REOPEN_US 200000
 /* Clients of another worker are asked to come this often at most, by each pool. */
 #define POOL_CALL_US 1000
@@ -86,8 +86,9 @@ bool pool_may_swap(const struct pool *pool, enum limits_verdict v);
 /* The worker that a link of ours should go to: its client waits longer than our own head, and its
  * links have more to do than ours; -1: none. */
 int pool_find_older(struct pool *pool);
-/* The same for a link that cannot go there, and is closed so that another is opened there: there
- * must be more reason. The next one may stay when this is true. */
+/* True when a link of ours that cannot travel is to be closed, so that another worker, whose client
+ * waits longer, opens one: that takes more reason than a journey. The next one may stay when this
+ * is true. */
 bool pool_must_hand_over(struct pool *pool);
 /* The link cannot go to another worker. */
 bool pool_keeps_link(struct pool *pool, const struct link *link);

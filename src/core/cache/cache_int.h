@@ -184,7 +184,7 @@ struct cache {
     void *wake_ctx;
     /* cache_worth.c */
     uint32_t nnew;   /* keys that were not found, of the present count */
-    uint32_t nagain; /* ... and those that came again meanwhile */
+    uint32_t nagain; /* keys that came again since `nnew` was 0 */
     bool is_choosy;
     uint64_t kill_at; /* test: the process kills itself at this step of changing shared memory */
     uint64_t step;

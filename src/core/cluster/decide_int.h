@@ -34,7 +34,8 @@ void decide_vouch(struct decide *d, int node);
 void decide_weigh_newcomers(struct decide *d, int64_t now_us);
 /* True when `node` is one and is not to become the primary, for now or for good. */
 bool decide_is_kept_out(const struct decide *d, int node);
-/* The same, when the present primary and the standbys have not been asked again yet. */
+/* True when `node` is kept out for now: the present primary and the standbys have not been asked
+ * again yet. */
 bool decide_is_doubtful(const struct decide *d, int node);
 
 /* decide_role.c: makes primary, roles and status follow from what is known. */

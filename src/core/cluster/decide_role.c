@@ -9,7 +9,7 @@
 
 #define OKS_TO_RETURN 2
 
-/* Both belong to one cluster, as far as we know. */
+/* Servers with these system identifiers are of one cluster, as far as we know. */
 static bool is_kin(uint64_t a, uint64_t b)
 {
     return a == 0 || b == 0 || a == b;

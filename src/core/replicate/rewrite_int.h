@@ -49,7 +49,7 @@ struct slice repl_plain(struct repl_work *w, struct slice s);
 /* Adds a splice, its text formatted. */
 void repl_splice(struct repl_work *w, uint32_t offset, uint32_t len, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
-/* The same with a text that lives in the arena. */
+/* Adds a splice whose text lives in the arena. */
 void repl_splice_text(struct repl_work *w, uint32_t offset, uint32_t len, struct slice text);
 void repl_differs(struct repl_work *w, struct slice what);
 

@@ -103,8 +103,8 @@ struct route_token {
     struct slice text;
     bool is_operator;
     bool is_quoted;
-    bool is_behind; /* ... a colon, a dot, AS or RETURNING, a column's name in a list of columns,
-                       or in front of a string: the name of a type, perhaps */
+    bool is_behind; /* a colon, a dot, AS or RETURNING, a column's name in a list of columns are in
+                       front of it, or a string behind it: the name of a type, perhaps */
 };
 /* Calls fn for each of them outside of strings and comments, until it returns false. */
 typedef bool route_token_fn(void *ctx, const struct route_token *token);

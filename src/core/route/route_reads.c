@@ -34,7 +34,7 @@ static bool is_in_reach(const struct conf *conf)
            conf->read_consistency != CONF_READ_GLOBAL;
 }
 
-/* The same shares of the same unit as in route_choose.c. */
+/* Each server has the share of a unit that a draw by weight in route_choose.c gives it. */
 static void make_draws(struct route_reads *r, const struct route_input *in)
 {
     double total = 0.0;

@@ -16,7 +16,7 @@ struct sqlfp {
 /* Fingerprints `text` with memory of `a`, given back; by_scanner: however plain the text is, which
  * makes no difference but the time. -1 for a broken token, a zero byte, or no memory. */
 int sqlfp_text(struct arena *a, struct slice text, bool by_scanner, struct sqlfp *fp);
-/* The same with a scanner that is open. */
+/* Fingerprints the text of a scanner that is open. -1 for a broken token. */
 int sqlfp_scan(struct sqlp *st, struct sqlfp *fp);
 
 #endif

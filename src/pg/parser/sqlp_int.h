@@ -25,7 +25,7 @@ struct arena;
 #define TOK_ESCAPED   0x0040u /* a plain string that contains '' or is in pieces, or an E string */
 #define TOK_NEGATIVE  0x0080u
 #define TOK_STRING    0x10000u /* any string constant */
-#define TOK_ESCAPES   0x20000u /* ... with backslash escapes */
+#define TOK_ESCAPES   0x20000u /* a string constant with backslash escapes */
 
 /* What the grammar says of function arguments, parameters and publication objects. */
 #define ARG_NAMED          0x100000u

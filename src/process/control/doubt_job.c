@@ -78,8 +78,8 @@ struct doubt_job {
     int64_t looked_us; /* 0: never */
     int64_t alert_until_us;
     uint64_t *oldest;      /* of each slot's worker, when the round began */
-    uint32_t nleft;        /* commits in the gate that were left to us before this round ... */
-    int64_t left_since_us; /* ... and have been since then; 0: none is */
+    uint32_t nleft;        /* commits in the gate that were left to us before this round */
+    int64_t left_since_us; /* when `nleft` was first found above 0; 0: nothing is left */
 };
 
 static const struct conf *conf_now(const struct doubt_job *job)

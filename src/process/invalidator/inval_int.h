@@ -109,7 +109,7 @@ struct invalidator {
     struct cache_gens *gens;
     struct cache *cache;
     struct cache_far *far; /* memcached; NULL: results are in shared memory */
-    struct jobs *jobs;     /* ... which is asked by threads */
+    struct jobs *jobs;     /* threads that ask memcached */
     struct timer tick;
     struct view view;
     int node; /* the primary that is followed; VIEW_NO_NODE: there is none */

@@ -243,7 +243,7 @@ int64_t monitor_conf_delay_ms(const struct conf *conf, const struct decide *d, i
 
     if (soon < LEAST_DELAY_MS)
         soon = LEAST_DELAY_MS;
-    /* Both periods 0: servers are left alone, but for the search for a primary among several, and
+    /* Without a period servers are left alone, but for the search for a primary among several, and
      * for those that clients complained of. */
     if (period == 0 && search && count_nodes(conf) < 2)
         search = false;

@@ -78,7 +78,7 @@ void monitor_conf_rules(const struct conf *conf, struct decide_rules *out);
 /* Fills *t for server `id`. *password is replaced; the other strings belong to the settings. */
 void monitor_conf_target(
     const struct conf_gen *gen, int id, struct probe_target *t, char **password);
-/* The same for orders: as recovery_user when there is one. */
+/* Fills *t for orders to server `id`, as recovery_user when there is one; *password is replaced. */
 void monitor_conf_order_target(
     const struct conf_gen *gen, int id, struct probe_target *t, char **password);
 /* Frees and wipes. */
@@ -147,7 +147,7 @@ void monitor_orders_load(struct monitor *m);
 void monitor_orders_resume(struct monitor *m);
 /* Writes the status files when what they are to hold has changed. */
 void monitor_orders_save(struct monitor *m);
-/* The same of what a switchover does to servers: to be called before it is done. False when it
+/* Writes down what a switchover does to servers: to be called before it is done. False when it
  * cannot be written. */
 bool monitor_orders_keep(struct monitor *m);
 

@@ -106,7 +106,8 @@ bool wd_addr_find_place(struct wd_addr *a);
 bool wd_addr_is_here(const struct wd_addr *a);
 /* Starts an operator's command whose end nobody waits for. */
 void wd_addr_run_beside(struct wd_addr *a, const char *name, const char *command);
-/* The same, when `before` has ended, which is not heard of any more: this process ends. */
+/* Has an operator's command run once `before` has ended, which is not heard of any more: this
+ * process ends. */
 void wd_addr_run_after(
     struct wd_addr *a, const struct run *before, const char *name, const char *command);
 

@@ -202,7 +202,7 @@ void wd_talk_barred(struct wd *w, const struct hba_addr *addr);
 /* Has an event about no server written into the log, by whoever leads. False: nobody does. */
 bool wd_talk_word(struct wd *w, struct wd_event *e);
 bool wd_is_alive(const struct wd *w, int member);
-/* The same, whatever a life check says of it; not of this one. */
+/* True when `member`, which is not this one, is heard, whatever a life check says of it. */
 bool wd_is_heard(const struct wd *w, int member);
 /* A life check says that this one is dead, or alive. */
 void wd_talk_be_called_dead(struct wd *w, bool is_dead);

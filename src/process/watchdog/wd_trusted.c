@@ -35,7 +35,7 @@ struct wd_trusted {
     enum wd_trust state;
     bool heard;          /* in this round */
     int64_t asked_us;    /* loop time at which this round began */
-    int64_t answered_us; /* ... and at which the last one did that was answered; 0: none was */
+    int64_t answered_us; /* when the last round that was answered began; 0: none was */
     int nhosts;
     struct asked asked[];
 };

@@ -163,7 +163,7 @@ enum web_lead {
 
 /* Who leads, by SHOW POOL_WATCHDOG. */
 enum web_lead web_leader_look(struct web *w);
-/* The same from the rows of that report: columns local, status and quorum. Pure. */
+/* Who leads, from rows of SHOW POOL_WATCHDOG: columns local, status and quorum. Pure. */
 enum web_lead web_leader_judge(const struct admin_result *res);
 
 /* --- web_probes.c --- */

@@ -14,9 +14,9 @@
 
 /* Two workers that use less of a processor than this together are one too many. */
 #define GATHER_PERCENT 60
-/* One that uses more than this gives clients away ... */
+/* A worker that uses more of a processor than this gives clients away. */
 #define SPREAD_PERCENT 80
-/* ... to one that uses so much less. */
+/* Clients go to a worker that uses so much less than the one that gives them away. */
 #define SPREAD_GAIN 30
 /* What was used in a shorter time says nothing. */
 #define WINDOW_NS INT64_C(200000000)
@@ -73,7 +73,7 @@ static bool takes(struct worker *w, int i)
            place_row(w, i)->conf_generation == own->conf_generation && room_of(w, i) > 0;
 }
 
-/* The same, and its load is known. */
+/* Clients can go to that worker, and its load is known. */
 static bool may_take(struct worker *w, int i)
 {
     return w->loads[i].percent != UNKNOWN && takes(w, i);

@@ -23,7 +23,7 @@
 #define PLACE_SLACK_PART 16
 /* A worker that uses more of a processor than this is busy. */
 #define BUSY_PERCENT 30
-/* The same where clients can leave it again. */
+/* A worker whose clients can leave it again is busy when it uses more than this. */
 #define BUSY_SHARED_PERCENT 60
 /* What was used in a shorter time says nothing. */
 #define BUSY_WINDOW_NS INT64_C(200000000)

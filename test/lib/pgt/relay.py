@@ -65,7 +65,7 @@ class Relay:
         self._close(one, other)
 
     def reset_one(self) -> None:
-        """Both ends of a connection get RST."""
+        """Each end of a connection gets RST."""
         self.hurt += 1
 
     def _reset(self) -> None:

@@ -1,4 +1,4 @@
---# The same where 15 refuses what 16 to 18 take, or where the server is right and libpg_query is not.
+--# Corners where 15 refuses what 16 to 18 take, or where the server is right and libpg_query is not.
 SELECT 0x1F + 0b1010 + 0o17 + 1_000_000 + 1_0.5_5e1_0
 --= {"ok": true, "stmts": [{"kind": "select", "read_only": true, "tables": [], "functions": [], "locking": false, "dml_in_cte": false, "into": false, "temp": false, "params": 0}]}
 SELECT 0xdeadbeef::int8, -0b1, 0O7, 0X_1f

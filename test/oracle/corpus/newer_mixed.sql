@@ -1,4 +1,4 @@
---# The same of what 16 to 18 added; the answer expected is what a libpg_query of 18 says.
+--# What 16 to 18 added, several things at once; the answer expected is what a libpg_query of 18 says.
 MERGE INTO ONLY t x USING u ON f(x.a) WHEN NOT MATCHED BY SOURCE AND g() THEN UPDATE SET a = merge_action() RETURNING merge_action(), h(x.*)
 --= {"ok": true, "stmts": [{"kind": "merge", "read_only": false, "tables": ["t", "u"], "functions": ["f", "g", "h"], "locking": false, "dml_in_cte": false, "into": false, "temp": false, "params": 0}]}
 WITH m AS (MERGE INTO t USING u ON true WHEN MATCHED THEN DELETE RETURNING OLD.a, f(NEW.b)) SELECT * FROM m FOR UPDATE

@@ -466,7 +466,7 @@ def test_silent_client_meets_the_timeout(server, pools):
 
 
 def test_unknown_user_looks_like_a_wrong_password(server, pools):
-    """The same messages, the same salt each time, also after a restart, the same texts."""
+    """Messages and texts are the same, and so is a user's salt each time, also after a restart."""
     house.make_user(server, "known", "scram")
     pool = pools([server.address], hba="host all all all scram-sha-256\n", passwd="known:known_pw\nlooker:looker_pw\n",
                  auth_user="looker", auth_dbname="postgres")

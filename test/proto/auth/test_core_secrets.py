@@ -172,7 +172,7 @@ def pcp_login(pool):
 
 @pytest.mark.skipif(shutil.which("gdb") is None, reason="gdb is not installed")
 def test_a_real_core_holds_no_password(server):
-    """The same with a debugger's core file, which leaves out what the kernel would leave out."""
+    """A debugger's core file leaves out what the kernel would leave out: there is no password in it."""
     house.make_user(server, "core_real", "password")
     pool = house.start_auth_pool([server.address], hba="host all all all password\n", passwd="core_real:core_real_pw\n",
                                  num_init_children=1)

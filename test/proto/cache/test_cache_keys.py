@@ -114,7 +114,7 @@ def extended(w, sql, values=(), types=(), result_formats=(), formats=(), limit=0
 
 
 def test_formats_types_and_values(pg, pool):
-    """The same text with every combination, in two rounds."""
+    """One text with every combination of formats, types and values, in two rounds."""
     w = login(pool)
     sql = "select a, f, $1 as p from kt where a < 100"
     cases = [dict(values=["1"], types=[INT4]), dict(values=["1"], types=[TEXT]), dict(values=["2"], types=[INT4]),

@@ -310,7 +310,7 @@ def test_answer_that_takes_its_time(start_pool, copy_server, mode, fails_at, cou
 @pytest.mark.parametrize("mode", ["transaction", "balanced"])
 @pytest.mark.parametrize("sent", [[], [copy_data(b"1\n")]], ids=["nothing", "row"])
 def test_server_dies_in_the_copy(pg, start_pool, mode, sent):
-    """The same is told as by a server that has read the first Sync: an error, and one end, behind the Sync that ends the data."""
+    """A client is told what a server tells that has read the first Sync: an error, and one end, behind the Sync that ends the data."""
     c = login(pool_of(start_pool, pg, mode), seconds=10)
     pid = c.value("select pg_backend_pid()")
     c.send(pgx(COPY), SYNC)

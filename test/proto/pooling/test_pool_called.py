@@ -202,7 +202,7 @@ def test_it_can_be_cancelled_here_and_there(pool):
 
 
 def test_it_can_be_cancelled_on_its_way(pool):
-    """Both workers are stopped, one after the other: the request comes while its client is in neither."""
+    """A client's old and new worker are stopped, one after the other: the request comes while it is in neither."""
     house = House(pool)
     w = login(pool, application_name="waits")
     house.hold_elsewhere("waits")

@@ -184,7 +184,7 @@ def test_cancel_while_the_catalogue_is_asked(pg, start_pool):
 
 @pytest.mark.parametrize("begin", ["", "begin", "begin; select 1"])
 def test_cancel_while_columns_are_asked(pg, start_pool, begin):
-    """The same where a connection is asked whether a statement has the columns there that the client was told."""
+    """The cancel comes while a connection is asked whether a statement has the columns there that the client was told."""
     pg.rows("drop table if exists asked; create table asked as select 1 as a")
     pool = start_pool(pg.address, num_init_children=1, pool_mode="transaction", pool_test_rotate=True)
     c = login(pool)

@@ -59,7 +59,7 @@ def test_execute_of_anything(t, what):
     check(t, [parse(text, "s") + SYNC, *steps], look)
 
 
-# ... and what that executes in its turn.
+# What is executed by an EXECUTE that is executed itself.
 CHAINED = {
     "set": ([parse("set work_mem = '5MB'", "p")], ["execute s", "reset work_mem", "begin", "execute s", "rollback"], WORK),
     "three": ([parse("set work_mem = '5MB'", "q"), parse("execute q", "p")], ["execute s", "reset work_mem", "execute s"], WORK),
@@ -88,7 +88,7 @@ def test_execute_of_execute(t, what, by):
     check(t, [*made, parse("execute p", "s") + SYNC, *steps], look)
 
 
-# ... and what makes or drops a statement by its name: the client's own are there, and nobody else's.
+# What is executed makes or drops a statement by its name: the client's own are there, and nobody else's.
 NAMING = {
     "prepare": ("prepare y as select 7", ["execute s", "execute s", "deallocate y", "execute s"]),
     "prepare, taken": ("prepare y as select 7", [query("prepare y as select 8"), "execute s", "deallocate y", "execute s"]),
@@ -123,7 +123,7 @@ def test_execute_of_what_names_another(t, what, by):
 @MODES
 @differential(chunks=(WHOLE,))
 def test_execute_of_another(t):
-    """The same text of several clients, of whom each has another statement of that name, of another type."""
+    """Several clients say one text, and each has another statement of that name, of another type."""
     clients = [t.connect("c1"), t.connect("c2"), t.connect("c3")]
     for c, sql in zip(clients, ("select 1", "select 'a'::text as a, 2", "")):
         for text, name in ((sql, "p"), ("execute p", "e"), ("execute e", "s"), ("explain (costs off) execute p", "x")):

@@ -389,7 +389,7 @@ def test_autosave_always(t, extended):
 
 @differential()
 def test_autosave_with_named_savepoint(t):
-    """The same with the SAVEPOINT as a named statement in the sequence of what it guards."""
+    """PgJDBC's autosave, with the SAVEPOINT as a named statement in the sequence of what it guards."""
     c = t.connect()
     c.send(parse("savepoint PGJDBC_AUTOSAVE", "S_1"), parse("rollback to savepoint PGJDBC_AUTOSAVE", "S_2"), SYNC)
     c.ready()

@@ -198,7 +198,7 @@ def test_the_model_is_right(pg, seed):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_each_sees_its_own(pg, start_pool, seed):
-    """The same schedules, all on two links."""
+    """All clients share two links, and each sees what is its own by the model."""
     pool = pool_of_two(start_pool, pg)
     random_work(lambda i: session_of(pool.address, i), seed, 12, 1200, 1)
 

@@ -188,7 +188,7 @@ WORDS = {"simple": (lambda word: [query(word)], "", ""),
 
 @pytest.mark.parametrize("mode", ["session", "transaction"])
 def test_extended_rollback_whose_link_dies(fake, start_pool, mode):
-    """The same in both modes: a sequence that does nothing else is answered to its end, and what it parsed is there."""
+    """A sequence that ends a transaction, and nothing else, is answered to its end, and what it parsed is there."""
     server = fake(Doomed()).address
     pool = start_pool(server, server, num_init_children=1, load_balance_mode=True, health_check_period=0,
                       sr_check_period=0, pool_mode=mode)

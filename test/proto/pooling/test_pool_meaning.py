@@ -110,7 +110,7 @@ def test_half_a_character_is_no_backslash(pool, how):
     ("intervalstyle", ("postgres", "sql_standard"), "select extract(hour from '-1 2:00:00'::interval)", (b"2", b"-2")),
 ])
 def test_literals_are_read_as_their_client_has_them(pool, setting, values, sql, answers, named):
-    """The same text of two clients: a statement of one is not the other's."""
+    """Two clients say one text: a statement of one is not the other's."""
     name = "s" if named else ""
     clients = [login(pool, seconds=5) for _ in values]
     for c, value in zip(clients, values):

@@ -119,7 +119,7 @@ def test_close_of_prepare_that_is_skipped(one):
 
 
 def test_close_that_is_skipped_when_tied(one):
-    """The same for a session that keeps its link."""
+    """A Close behind an error did not happen in a session that keeps its link."""
     pool = one(max_prepared_statements=8)
     c = login(pool)
     c.rows("create temp table tied(a int)")
@@ -318,7 +318,7 @@ def test_execute_beside_do(one, string):
 @MODES
 @pytest.mark.parametrize("end", [SYNC, query("select 1")], ids=["sync", "query"])
 def test_closed_and_prepared_behind_an_error(t, end):
-    """Both are skipped: the one that was to be closed stays."""
+    """Close and PREPARE are skipped: the statement that was to be closed stays."""
     c = t.connect()
     each_own_transaction(c, parse("select 1", "n"), times=1)
     c.send(describe("no_such"), close("n"), pgx("prepare n as select 2"), SYNC, end)

@@ -47,7 +47,7 @@ TIES = ("listen odds_tied", "create temp table odds_own(a int)", "declare odds_h
 
 
 def test_stale_plans_of_a_tied_session(pg, pool):
-    """The same where the session keeps its link: the plans are made anew there, what ties it stays, and what comes by
+    """A session keeps its link when its plans are stale: they are made anew there, what ties it stays, and what comes by
     itself meanwhile (a notification, a notice of the failed transaction) comes once."""
     pg.rows("drop table if exists odds_own, odds_tie")
     pg.rows("create table odds_tie(a int); insert into odds_tie values (1)")

@@ -277,7 +277,7 @@ IN_STRING = ["reset all; savepoint a; set session authorization other_user", "se
 @differential()
 @pytest.mark.parametrize("sql", IN_STRING, ids=range(len(IN_STRING)))
 def test_string_with_a_word(t, sql, pool_mode):
-    """The same in a string of statements."""
+    """An error in a string of statements takes back what was not committed in it."""
     c = t.connect(**parameters(pool_mode))
     for text in (sql, "reset all", "discard all"):
         c.simple(text)
@@ -397,7 +397,7 @@ def test_clients_take_turns(t, count):
 
 @differential()
 def test_names_resolve_by_search_path(t):
-    """The same text means another table after SET search_path, also for a prepared statement."""
+    """A text means another table after SET search_path, also for a prepared statement."""
     for schema in ("path_a", "path_b"):
         t.direct(f"drop schema if exists {schema} cascade")
         t.direct(f"create schema {schema}")

@@ -13,7 +13,7 @@ TWICE = range(2)
 
 
 def each_own_transaction(c, *parts: bytes, times: int = 2) -> None:
-    """The same messages again and again, each time up to a Sync."""
+    """Sends the messages again and again, each time up to a Sync."""
     for _ in range(times):
         c.send(*parts, SYNC)
         c.ready()
@@ -525,7 +525,7 @@ def test_unnamed_of_others_stays_theirs(t, what):
 @differential()
 @MODES
 def test_parsed_and_deallocated_behind_an_error(t):
-    """Both are skipped: there is no such statement, which is no other for a DEALLOCATE that came to nothing."""
+    """Parse and DEALLOCATE are skipped: there is no such statement, which is no other for a DEALLOCATE that came to nothing."""
     c = t.connect()
     c.send(describe("no_such"), parse("select 1", "n"), pg("deallocate n"), SYNC, bind(name="n"), execute(), SYNC)
     c.ready(2)

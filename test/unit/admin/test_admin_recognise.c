@@ -123,7 +123,7 @@ END_TEST
 
 START_TEST(nothing_behind_the_end_is_read)
 {
-    /* The same bytes, cut at every length: only the whole one is a report. */
+    /* A report's bytes, cut at every length: only the whole one is a report. */
     static const char sql[] = "/*x*/ show \"pool_nodes\"--c";
     char *copy;
     size_t n;

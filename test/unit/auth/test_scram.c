@@ -64,7 +64,7 @@ START_TEST(test_rfc7677_keys)
 }
 END_TEST
 
-/* Both roles against each other. */
+/* Our server and our client against each other. */
 struct duel {
     struct scram_server server;
     struct scram_client client;

@@ -70,7 +70,7 @@ void world_setup(void);
 void world_teardown(void);
 /* Server `at` is the primary, the others stream from it. No monitor yet. */
 void world_init(int at);
-/* The same, and a monitor that has had time to look. */
+/* Server `at` is the primary, and a monitor has had time to look. */
 void world_begin(int at);
 /* Lets time pass. */
 void world_tick(void);

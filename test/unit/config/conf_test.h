@@ -32,7 +32,7 @@ static inline const char *conf_test_findings(const struct conf_report *report)
     return text;
 }
 
-/* The same of the errors alone: with many warnings they would not fit. */
+/* Only the errors of a report: with many warnings they would not fit. */
 static inline const char *conf_test_errors(const struct conf_report *report)
 {
     static char text[2048];

@@ -220,7 +220,7 @@ END_TEST
 
 /* ---- properties over the whole table ---- */
 
-/* The same numbers at each run. */
+/* Random numbers, equal at each run. */
 static uint64_t conf_test_random(uint64_t *state)
 {
     *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);

@@ -277,7 +277,7 @@ static void fill(char *p, size_t n)
 
 static const size_t chunks[] = {0, 1, 5, 1000};
 
-/* The same exchange in pieces of every size, as server. */
+/* As server, hands are shaken and words said in pieces of every size. */
 START_TEST(server_talks)
 {
     struct buf back = {0};

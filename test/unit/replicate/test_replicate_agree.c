@@ -119,7 +119,7 @@ START_TEST(texts)
 }
 END_TEST
 
-/* The same rows in another order and in other pieces are the same; twice a row is not none. */
+/* Rows in another order and in other pieces are the same; twice a row is not none. */
 START_TEST(digests)
 {
     static const char *const pieces[][8] = {{"ab", "|", "c", "|"}, {"c", "|", "a", "b", "|"},

@@ -47,8 +47,8 @@ END_TEST
 static const enum phase wrong[][2] = {
     {PHASE_WAITING, PHASE_OPENING},    /* its place in the line is given up first */
     {PHASE_WAITING, PHASE_ASKING},     /* there is no link */
-    {PHASE_OPENING, PHASE_SYNCING},    /* ... yet */
-    {PHASE_DETACHED, PHASE_REPAIRING}, /* ... any more */
+    {PHASE_OPENING, PHASE_SYNCING},    /* there is no link yet */
+    {PHASE_DETACHED, PHASE_REPAIRING}, /* there is no link any more */
     {PHASE_ATTACHED, PHASE_WAITING},   /* it is given back first */
     {PHASE_ATTACHED, PHASE_ATTACHED},  /* nobody has two */
     {PHASE_ASKING, PHASE_REPAIRING},   /* the link is not the client's */

@@ -82,7 +82,7 @@ START_TEST(tcp_listens_once_per_address)
     ck_assert_str_eq(socks[0].name, want);
     ck_assert_int_ne(fcntl(socks[0].fd, F_GETFL) & O_NONBLOCK, 0);
     ck_assert_int_ne(fcntl(socks[0].fd, F_GETFD) & FD_CLOEXEC, 0);
-    /* The same address by another name is not an error. */
+    /* An address that is listened on by another name is not an error. */
     ck_assert_int_eq(listen_open_tcp("127.0.0.1", port, 10, socks, &n, MAX_SOCKS, &err), 0);
     ck_assert_int_eq(n, 1);
     listen_close(&socks[0]);
