@@ -95,7 +95,7 @@ struct admin_explain {
     const char *class;
     const char *reason;
     char tables[512];    /* separated by ", ", cut when too long */
-    char functions[512]; /* the same */
+    char functions[512]; /* separated and cut as `tables` is */
     const char *cache;   /* what the query cache does with it; "": there is none */
 };
 

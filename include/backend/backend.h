@@ -66,7 +66,7 @@ struct backend {
     unsigned ncancels;         /* cancel requests on their way to servers */
     struct task retry;         /* lets waiting requests try again */
     struct timer
-        sweep; /* the same now and then while somebody waits: nothing is waited for in vain */
+        sweep; /* starts `retry` now and then while somebody waits: nothing is waited for in vain */
     struct timer maint; /* life spans of links, pools kept warm */
     bool is_retrying;
     bool is_sweeping; /* in this retry nothing is left to others who wait longer */

@@ -71,7 +71,7 @@ struct decide_rule {
     int max_retries;
     int64_t timeout_ms;           /* health_check_timeout, for the log */
     char host[DECIDE_NAME_BYTES]; /* for the log, cut */
-    int port;                     /* the same */
+    int port;                     /* for the log */
     double weight;                /* of two that have received as much, the heavier is promoted */
     char application_name[DECIDE_NAME_BYTES];
 };
@@ -135,7 +135,7 @@ struct decide_node {
     int64_t mute_us;      /* since when probes of it are waited for in vain, 0: they are not */
     bool suspected;       /* a client's link to it broke */
     bool told_refusal;    /* the log has been told why there are no facts */
-    bool told_disallowed; /* the same about a failure without consequence */
+    bool told_disallowed; /* the log has been told of a failure without consequence */
     bool told_stale;
     bool told_unsure;
     bool told_lag;

@@ -27,7 +27,7 @@ enum failover_do_type {
     FAILOVER_DO_LEAD, /* make standby `node` stream from `target`, and wait until it left `old` */
     FAILOVER_DO_PROMOTE, /* promote `target` */
     FAILOVER_DO_UNFENCE, /* take the fence out of the settings of `node`; `target`: reload, too */
-    FAILOVER_DO_UNFENCE_BESIDE, /* the same, beside */
+    FAILOVER_DO_UNFENCE_BESIDE, /* beside: take out the fence of `node`; `target`: reload, too */
     FAILOVER_DO_HOOK,  /* beside: run the command of `hook` about `node`; `target` is the primary */
     FAILOVER_DO_FOLLOW /* beside: make standby `node` stream from `target` instead of `old` */
 };
@@ -73,7 +73,7 @@ struct failover {
     struct failover_word word;
     uint32_t seq;       /* of the last step that has an outcome */
     bool busy;          /* a step that has an outcome is being done */
-    bool beside_busy;   /* the same of what runs beside */
+    bool beside_busy;   /* a step that has an outcome is being done beside */
     bool is_living;     /* the lost primary was taken out by an operator and may still run */
     bool was_cut;       /* its transactions were ended already */
     bool told_waiting;  /* the log knows why nobody is promoted yet */

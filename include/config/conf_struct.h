@@ -75,8 +75,8 @@ struct pools_conf;
 struct conf {
 #include "config/params/scalars.def"
     int nnodes;               /* highest used number + 1; numbers below may be unused */
-    int nwd_nodes;            /* the same */
-    int nheartbeats;          /* the same */
+    int nwd_nodes;            /* highest used number of a pgpool + 1 */
+    int nheartbeats;          /* highest used number of a heartbeat + 1 */
     struct pools_conf *pools; /* pools.conf, see pools_conf.h */
     struct conf_node nodes[CONF_MAX_NODES];
     struct conf_wd_node wd_nodes[CONF_MAX_WD_NODES];

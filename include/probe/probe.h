@@ -50,7 +50,7 @@ struct probe_facts {
     int max_connections;   /* all of them */
     int reserved;          /* of these, for superusers and reserved roles */
     uint64_t received_lsn; /* of a primary: its insert position */
-    uint64_t replayed_lsn; /* the same */
+    uint64_t replayed_lsn; /* of a primary: its insert position */
     int64_t replay_age_us; /* since the last replayed transaction was committed; -1: not told */
     int64_t silence_us;    /* since its WAL receiver heard anything from its server; -1: not told */
     int64_t silence_limit_us;             /* wal_receiver_timeout; 0: none */

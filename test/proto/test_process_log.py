@@ -130,7 +130,7 @@ def test_syslog(make):
         while "not reloaded" not in got:
             got = log_socket.recv(4096).decode()
         number = re.search(r": \[(\d+)-1\] main \d+: ERROR:  ", got).group(1)
-        hint = log_socket.recv(4096).decode()  # the same event, its second line
+        hint = log_socket.recv(4096).decode()  # the second line of that event
         assert re.search(rf": \[{number}-2\] main \d+: HINT:  Correct", hint), hint
         assert h.stop() == 0
 

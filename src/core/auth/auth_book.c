@@ -52,7 +52,7 @@ struct auth_user {
     struct buf answer_db;          /* which told `answer`, and is believed for itself alone */
     struct cred answer;            /* of auth_query */
     struct opened opened;          /* of pool_passwd */
-    struct opened server;          /* the same for server_user */
+    struct opened server;          /* of pool_passwd for server_user */
     struct scram_verifier derived; /* from the plain password `derived_of` */
     struct secret derived_of;
     struct auth_login learned;

@@ -149,7 +149,7 @@ void conf_show_status(const struct conf_show *show)
 struct conf_show_group {
     const char *name;
     enum conf_scope scope;
-    bool has_common; /* the same names without number come first */
+    bool has_common; /* these names without number come first */
     const char *const *params;
 };
 

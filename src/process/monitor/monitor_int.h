@@ -21,7 +21,7 @@ struct watched {
     int id;
     struct probe *probe; /* NULL: the settings do not name this server */
     struct timer timer;  /* when it is asked next */
-    int64_t due_us;      /* the same, on the loop's clock */
+    int64_t due_us;      /* when `timer` ends, on the loop's clock */
     char *password;      /* what the probe logs in with; wiped when freed */
 };
 
@@ -62,7 +62,7 @@ struct monitor {
     struct order beside_order;
     uint64_t told;        /* digest of what workers were told of */
     uint64_t saved;       /* digest of what the status file holds */
-    uint64_t kept;        /* the same of the file about a switchover */
+    uint64_t kept;        /* digest of what the file about a switchover holds */
     bool is_kept;         /* which could be written */
     struct wd_seen seen;  /* as the watchdog was told */
     uint32_t wd_serial;   /* of the last word of the watchdog */

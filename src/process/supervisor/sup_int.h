@@ -57,7 +57,7 @@ struct sup {
     int signal_fd;
     int daemon_fd;    /* the shell waits at the other end; -1 otherwise */
     int log_ends[2];  /* to the logger: 0 is its end, 1 everybody else's; -1 without a logger */
-    int err_ends[2];  /* the same for standard error */
+    int err_ends[2];  /* standard error to the logger, with ends as log_ends has them */
     int plain_stderr; /* standard error as it was before the logger took it; -1 without a logger */
     struct pidfile pidfile;
     enum sup_phase phase;

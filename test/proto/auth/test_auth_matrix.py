@@ -14,7 +14,7 @@ from pgt import certs
 from pgt.tls import TlsWire, client_context
 from pgt.wire import Wire, WireClosed
 
-SOURCES = ("none", "plain", "md5", "verifier", "query", "both")  # both: auth_query, and a file with other passwords
+SOURCES = ("none", "plain", "md5", "verifier", "query", "both")  # "both": auth_query, and a file with other passwords
 RULES = ("trust", "reject", "password", "md5", "scram", "mirror")
 STATES = ("ok", "locked", "expired", "unknown")
 

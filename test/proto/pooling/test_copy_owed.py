@@ -298,7 +298,7 @@ def test_answer_that_takes_its_time(start_pool, copy_server, mode, fails_at, cou
     c.read_until("G")
     c.send(copy_data(b"x"), COPY_DONE, SYNC)
     assert states(c.ready(count)) == ["22P02"]
-    assert count == 2 or server.asked.wait(10)  # both have come: there may be nothing to ask
+    assert count == 2 or server.asked.wait(10)  # two have come: there may be nothing to ask
     assert c.is_quiet(0.05)
     c.send(query("select 1"), query("set x to 1"), query("begin"))
     assert count == 2 or c.is_quiet(0.05)

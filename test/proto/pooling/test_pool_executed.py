@@ -358,7 +358,7 @@ def test_link_that_refuses_a_setting(pg, start_pool):
     pool = start_pool(pg.address, num_init_children=1, pool_mode="transaction", max_backend_connections=2)
     with login(pool) as c, login(pool) as other:
         assert states(c.simple("set temp_buffers = 200")) == []
-        for _ in range(2):  # both links
+        for _ in range(2):  # on each of two links
             for w in (c, other):
                 assert states(w.simple("begin; select 1")) == []
             other.rows("create temp table unfit on commit drop as select 1 as a")

@@ -100,7 +100,7 @@ START_TEST(test_freed_bytes_are_gone)
 
     memset(p, 'x', 200);
     mem_free_secret(p);
-    again = mem_alloc_hidden(200); /* the same piece, as it was left */
+    again = mem_alloc_hidden(200); /* gives the piece as it was left */
     ck_assert_ptr_eq(again, p);
     ck_assert_ptr_null(memchr(again + sizeof(void *), 'x', 200 - sizeof(void *)));
     mem_free_hidden(again);
