@@ -85,6 +85,8 @@ struct expect {
 enum expect_verdict { EXPECT_FORWARD, EXPECT_SWALLOW };
 
 /* Makes an empty queue, and frees what a queue holds (leaving it empty). */
+/* What a server owes for a message of the extended protocol; 0: nothing. */
+unsigned expect_op_of(char type);
 void expect_init(struct expect *e);
 void expect_fini(struct expect *e);
 /* A message was sent. `op` may carry OP_SWALLOW. */

@@ -35,6 +35,8 @@ COLD void err_set(struct err *err, const char *sqlstate, const char *fmt, ...)
 /* Fills `err` as err_set does, with severity FATAL. */
 COLD void err_set_fatal(struct err *err, const char *sqlstate, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+COLD void err_set_fatal_v(struct err *err, const char *sqlstate, const char *fmt, va_list ap)
+    __attribute__((format(printf, 3, 0)));
 /* Sets message to "`what`: strerror(`errnum`)" with a fitting SQLSTATE. */
 COLD void err_set_errno(struct err *err, int errnum, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));

@@ -14,6 +14,26 @@
 /* Messages without a reply that are followed. */
 #define EXPECT_MAX (1U << 22)
 
+unsigned expect_op_of(char type)
+{
+    switch (type) {
+    case FE_PARSE:
+        return OP_PARSE;
+    case FE_BIND:
+        return OP_BIND;
+    case FE_DESCRIBE:
+        return OP_DESCRIBE;
+    case FE_EXECUTE:
+        return OP_EXECUTE;
+    case FE_CLOSE:
+        return OP_CLOSE;
+    case FE_SYNC:
+        return OP_SYNC;
+    default:
+        return 0;
+    }
+}
+
 void expect_init(struct expect *e)
 {
     memset(e, 0, sizeof *e);

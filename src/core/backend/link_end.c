@@ -133,13 +133,11 @@ void link_fail(struct link *link, const struct err *err)
 void link_fail_text(struct link *link, const char *sqlstate, const char *fmt, ...)
 {
     struct err err;
-    char text[256];
     va_list ap;
 
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
     err_clear(&err);
-    err_set_fatal(&err, sqlstate, "%s", text);
+    va_start(ap, fmt);
+    err_set_fatal_v(&err, sqlstate, fmt, ap);
+    va_end(ap);
     link_fail(link, &err);
 }

@@ -339,24 +339,6 @@ static void put_bind(struct native *n, const struct batch_msg *m, const struct b
     buf_put_byte(&n->ops, OP_BIND);
 }
 
-static unsigned op_of(char type)
-{
-    switch (type) {
-    case FE_PARSE:
-        return OP_PARSE;
-    case FE_DESCRIBE:
-        return OP_DESCRIBE;
-    case FE_EXECUTE:
-        return OP_EXECUTE;
-    case FE_CLOSE:
-        return OP_CLOSE;
-    case FE_SYNC:
-        return OP_SYNC;
-    default:
-        return 0;
-    }
-}
-
 /* In front of all: a Parse of an INSERT has locked its table, and two who had would wait for each
  * other. */
 static void put_locks(struct native *n, const struct bound *bounds, unsigned count)
@@ -394,7 +376,7 @@ static void put_batch(
         if (m.type == FE_BIND)
             put_bind(n, &m, &bounds[i++]);
         else if (strchr("PDECS", m.type) != NULL)
-            put_op(n, &m, op_of(m.type));
+            put_op(n, &m, expect_op_of(m.type));
     }
     if (!n->ex.ends_in_sync && n->ops.len > 0) {
         wire_put_empty(&n->out, FE_SYNC);

@@ -38,8 +38,6 @@ bool feed_note_text(struct client *c, struct slice sql, enum count_kind kind);
 /* Keeps the book of prepared statements, and counts what is executed. Returns the text of a Parse.
  */
 struct slice feed_note_extended(struct client *c, char type, struct slice msg);
-/* What a server owes for a message of the extended protocol; 0: nothing. */
-unsigned feed_op(char type);
 /* Nobody but the server needs to know what the client says: it has a link of its own and nothing to
  * balance, and of pgpool's own commands none is prepared or was answered. */
 bool feed_is_own(struct client *c);

@@ -47,6 +47,11 @@ void err_set_fatal(struct err *err, const char *sqlstate, const char *fmt, ...)
     va_end(ap);
 }
 
+void err_set_fatal_v(struct err *err, const char *sqlstate, const char *fmt, va_list ap)
+{
+    err_fill(err, ERR_FATAL, sqlstate, fmt, ap);
+}
+
 static const char *sqlstate_of_errno(int errnum)
 {
     switch (errnum) {

@@ -72,14 +72,12 @@ struct client *client_of_stream(struct stream *s)
 void client_end_text(struct client *c, const char *sqlstate, const char *fmt, ...)
 {
     struct err err;
-    char text[256];
     va_list ap;
 
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
     err_clear(&err);
-    err_set_fatal(&err, sqlstate, "%s", text);
+    va_start(ap, fmt);
+    err_set_fatal_v(&err, sqlstate, fmt, ap);
+    va_end(ap);
     client_end(c, &err);
 }
 

@@ -99,7 +99,7 @@ WARM static enum feed_step route_one(
 
 /* A read, or what begins a transaction that only reads: the router names the primary for all else.
  */
-WARM static bool reads(const struct client *c, const struct route_decision *d)
+WARM static bool is_decided_read(const struct client *c, const struct route_decision *d)
 {
     return !d->must_ask && !c->plan->wait_is_over && conf_has_node(c->ss->conf, d->node) &&
            (d->class == ROUTE_EITHER ||
@@ -108,7 +108,7 @@ WARM static bool reads(const struct client *c, const struct route_decision *d)
 
 static bool may_leave(const struct client *c, const struct route_decision *d)
 {
-    return reads(c, d) && !d->must_wait;
+    return is_decided_read(c, d) && !d->must_wait;
 }
 
 /* While there is no primary a standby stands in for it, which may lack what the session wrote. */
@@ -134,7 +134,7 @@ WARM static enum feed_step see_enough(struct client *c, const struct route_decis
         return FEED_PASS; /* what had to be asked would not leave */
     primary = sstate_write_node(c);
 
-    if (!reads(c, d))
+    if (!is_decided_read(c, d))
         return FEED_PASS;
     if ((d->node == primary || sstate_is_avoided(c, d->node)) && primary != VIEW_NO_NODE)
         return stand_in_lacks(c, primary) ? leg_wait_for_primary(c) : FEED_PASS;

@@ -41,19 +41,12 @@ struct loss {
 /* What was sent goes in front of what the client sends, for later. */
 static void put_back(struct client *c)
 {
-    struct sstate *s = c->sstate;
-    struct buf retry = s->errand->retry;
-
-    leg_owe_parameters(s);
-    memset(&s->errand->retry, 0, sizeof s->errand->retry);
-    buf_free(&s->errand->early);
-    plan_again_join(c, &retry, c->server_batch);
-    c->carry = retry;
+    c->carry = leg_take_retry(c);
     c->is_parked = true;
     c->server_batch = false;
     stream_pause(&c->stream);
-    s->errand->nresent++;
-    s->errand->not_before_us = loop_now_us(c->ss->loop) + 2 * LOST_RETRY_US;
+    c->sstate->errand->nresent++;
+    c->sstate->errand->not_before_us = loop_now_us(c->ss->loop) + 2 * LOST_RETRY_US;
 }
 
 void exchange_send_later(struct client *c)

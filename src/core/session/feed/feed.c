@@ -86,7 +86,7 @@ static enum feed_step feed_extended(struct client *c, char type, struct slice ms
     c->leaves_traces = c->leaves_traces || (!is_whole && type == FE_PARSE);
     if (type == FE_PARSE && client_patch(c) != NULL)
         client_patch_note(c, body);
-    op = feed_is_bad_flush(c->target, type, msg) ? OP_CLOSE : feed_op(type);
+    op = feed_is_bad_flush(c->target, type, msg) ? OP_CLOSE : expect_op_of(type);
     if (op != 0) {
         link_expect(c->target, op);
         c->server_batch = type != FE_SYNC;

@@ -109,26 +109,6 @@ struct slice feed_note_extended(struct client *c, char type, struct slice msg)
     return sql;
 }
 
-unsigned feed_op(char type)
-{
-    switch (type) {
-    case FE_PARSE:
-        return OP_PARSE;
-    case FE_BIND:
-        return OP_BIND;
-    case FE_DESCRIBE:
-        return OP_DESCRIBE;
-    case FE_EXECUTE:
-        return OP_EXECUTE;
-    case FE_CLOSE:
-        return OP_CLOSE;
-    case FE_SYNC:
-        return OP_SYNC;
-    default:
-        return 0;
-    }
-}
-
 /* What the messages of one read ask of the books, taken together. */
 struct feed_books {
     struct slice sql;  /* the last text; p is NULL: there was none */
@@ -213,7 +193,7 @@ HOT const char *feed_own(struct client *c, const char *p, const char *end)
         if (*p == FE_QUERY) {
             link_expect(c->target, OP_QUERY);
         } else {
-            link_expect(c->target, feed_op(*p));
+            link_expect(c->target, expect_op_of(*p));
             c->server_batch = *p != FE_SYNC;
         }
     }

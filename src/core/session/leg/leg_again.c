@@ -37,7 +37,7 @@ void leg_stop_keeping(struct client *c)
     client_send(c, &s->errand->early);
 }
 
-void leg_send_again(struct client *c)
+struct buf leg_take_retry(struct client *c)
 {
     struct sstate *s = c->sstate;
     struct buf retry = s->errand->retry;
@@ -46,6 +46,13 @@ void leg_send_again(struct client *c)
     memset(&s->errand->retry, 0, sizeof s->errand->retry);
     buf_free(&s->errand->early);
     plan_again_join(c, &retry, c->server_batch);
+    return retry;
+}
+
+void leg_send_again(struct client *c)
+{
+    struct buf retry = leg_take_retry(c);
+
     c->is_parked = false;
     c->server_batch = false;
     feed_client(c, retry.data + retry.pos, retry.data + retry.len);

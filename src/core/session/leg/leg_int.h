@@ -12,6 +12,8 @@ void leg_wait_look(struct sessions *ss);
 enum feed_step leg_wait_for_primary(struct client *c);
 
 /* leg_again.c */
+/* What is kept of the exchange, to be sent once more; the caller owns it. */
+struct buf leg_take_retry(struct client *c);
 /* The link that was to put right what the client believes will not: the next one does. */
 void leg_owe_parameters(struct sstate *s);
 
