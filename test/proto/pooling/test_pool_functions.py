@@ -100,4 +100,4 @@ def test_a_lock_that_is_not_written_as_a_call(pg, transaction_pool, how):
         with login(transaction_pool) as b:
             assert b.value("select pg_try_advisory_lock(7401)") == "f"
     with login(transaction_pool) as b:
-        assert b.value("select pg_try_advisory_lock(7401)") == "t", "the lock of who has gone is let go"
+        waits.wait_for("the lock of who has gone is let go", lambda: b.value("select pg_try_advisory_lock(7401)") == "t")
