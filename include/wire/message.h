@@ -24,6 +24,19 @@ static inline size_t message_bytes(const char *p)
     return (size_t)proto_get_u32(p + 1) + 1;
 }
 
+/* What its length says: itself and the body. */
+static inline uint32_t message_length(const char *p)
+{
+    return proto_get_u32(p + 1);
+}
+
+/* The number that a body of four bytes or more begins with: the code of an authentication request,
+ * a server process, a version. */
+static inline uint32_t message_number(struct slice body)
+{
+    return proto_get_u32(body.p);
+}
+
 /* False: no message is that long, or that short. */
 static inline bool message_may_be(size_t bytes)
 {

@@ -9,7 +9,7 @@
 #include "base/assert.h"
 #include "base/hot.h"
 #include "base/mem.h"
-#include "wire/proto.h"
+#include "wire/message.h"
 
 /* Messages without a reply that are followed. */
 #define EXPECT_MAX (1U << 22)
@@ -387,7 +387,7 @@ HOT const char *expect_pass(
         return p;
     while (end - p >= PROTO_HEADER_BYTES && left > 0) {
         op = ops[head];
-        n = proto_get_u32(p + 1);
+        n = message_length(p);
         if (n < 4 || n >= (size_t)(end - p) || (stops_at_tags && *p == BE_COMMAND_COMPLETE))
             break;
         if (expect_goes_on(op, *p) || expect_goes_on_tagged(op, *p)) {

@@ -15,6 +15,7 @@
 #include "crypto/crypto.h"
 #include "event/jobs.h"
 #include "net/tls.h"
+#include "wire/message.h"
 #include "wire/writer.h"
 
 #include "link_int.h"
@@ -74,7 +75,7 @@ static struct link_answer *answer_make(struct link *link)
 
 enum auth_server link_auth_kind(struct slice body)
 {
-    switch (body.n >= 4 ? proto_get_u32(body.p) : AUTH_KERBEROS) {
+    switch (body.n >= 4 ? message_number(body) : AUTH_KERBEROS) {
     case AUTH_OK:
         return AUTH_SERVER_TRUST;
     case AUTH_CLEARTEXT:
@@ -427,7 +428,7 @@ static bool answer_is_allowed(struct link *link, uint32_t code, struct slice bod
 
 enum link_auth_step link_auth_on_message(struct link *link, struct slice body)
 {
-    uint32_t code = proto_get_u32(body.p);
+    uint32_t code = message_number(body);
     bool is_continued = code == AUTH_SASL_CONTINUE || code == AUTH_SASL_FINAL;
 
     if (!is_continued && !answer_is_allowed(link, code, body))

@@ -538,7 +538,7 @@ static bool link_bad_message(struct link *link, struct link_run *run)
 COLD APART static const char *link_on_long_error(
     struct link *link, struct link_run *run, const char *p, const char *end)
 {
-    size_t len = proto_get_u32(p + 1) + (size_t)1;
+    size_t len = message_bytes(p);
     size_t have = (size_t)(end - p);
 
     if (have < LINK_COLLECT_MAX)
@@ -556,18 +556,18 @@ COLD APART static const char *link_on_long_error(
  * told the number that it goes by. False: not enough of the message is there. */
 COLD APART static bool link_name_notifier(struct link *link, const char *p, size_t have)
 {
-    char *pid = link->be->read_buf + (p + PROTO_HEADER_BYTES - link->be->read_buf);
+    struct slice body = message_body(slice_of(p, have));
     int32_t told;
 
-    if (proto_get_u32(p + 1) < 8)
+    if (message_length(p) < 8)
         return true;
     if (have < PROTO_HEADER_BYTES + 4)
         return false;
-    if (link->phase != LINK_LENT || proto_get_u32(pid) != (uint32_t)link->server_pid)
+    if (link->phase != LINK_LENT || message_number(body) != (uint32_t)link->server_pid)
         return true;
     told = link_row_told_pid(link);
     if (told != 0)
-        proto_put_u32(pid, (uint32_t)told);
+        proto_put_u32(link->be->read_buf + (body.p - link->be->read_buf), (uint32_t)told);
     return true;
 }
 
@@ -576,7 +576,7 @@ static void link_on_part(
     struct link *link, struct link_run *run, char type, const char *p, const char *end)
 {
     bool for_owner = link_is_for_owner(link, p, (size_t)(end - p)) && link->owner != NULL;
-    uint32_t len = proto_get_u32(p + 1);
+    uint32_t len = message_length(p);
 
     link->body_left = len + 1U - (uint32_t)(end - p);
     link_take(link, run, p, end, for_owner);
@@ -611,7 +611,7 @@ static bool link_says_beside(const struct link *link, char type, uint32_t len)
 WARM APART static const char *link_on_header(
     struct link *link, struct link_run *run, const char *p, const char *end)
 {
-    uint32_t len = proto_get_u32(p + 1);
+    uint32_t len = message_length(p);
     char type = p[0];
     size_t have = (size_t)(end - p);
 
@@ -684,7 +684,7 @@ static const char *link_pass_on(
  * of ours is to be done about it. True: the link is quiet, or gone. */
 static bool link_pass_end(struct link *link, struct link_run *run, const char *p, const char *end)
 {
-    if (end - p != PROTO_HEADER_BYTES + 1 || *p != BE_READY || proto_get_u32(p + 1) != 5 ||
+    if (end - p != PROTO_HEADER_BYTES + 1 || *p != BE_READY || message_length(p) != 5 ||
         link->phase != LINK_LENT || link->owner == NULL || link->cancel_due ||
         link->ready_as != 0 || link_awaits_reset(link) || !expect_pass_last(&link->expect))
         return false;

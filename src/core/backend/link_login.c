@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "wire/errmsg.h"
+#include "wire/message.h"
 #include "wire/reader.h"
 #include "wire/writer.h"
 
@@ -25,12 +26,12 @@ static void login_on_auth(struct link *link, struct slice body, const char *msg,
     }
     if (link_auth_on_message(link, body) == LINK_AUTH_STEP_DONE || link->phase == LINK_CLOSED)
         return;
-    if (link->owner == NULL && proto_get_u32(body.p) == AUTH_OK)
+    if (link->owner == NULL && message_number(body) == AUTH_OK)
         return;
     if (link->owner == NULL)
         link_close(link); /* nobody is there to answer */
     else {
-        if (proto_get_u32(body.p) != AUTH_OK) /* the client's turn, which may take its time */
+        if (message_number(body) != AUTH_OK) /* the client's turn, which may take its time */
             link->be->pool_ops->on_opened(link, false);
         link->ops->on_auth(link->owner, link, msg, n);
     }
@@ -42,7 +43,7 @@ static void login_on_key(struct link *link, struct slice body)
         link_fail_text(link, "08P01", "invalid cancel key from server");
         return;
     }
-    link->server_pid = (int32_t)proto_get_u32(body.p);
+    link->server_pid = (int32_t)message_number(body);
     link_set_key(link, slice_of(body.p + 4, body.n - 4));
 }
 
@@ -159,8 +160,8 @@ void link_login_message(struct link *link, char type, const char *msg, size_t n)
         login_on_parameter(link, body);
         break;
     case BE_NEGOTIATE:
-        if (body.n >= 4 && proto_get_u32(body.p) < link->version)
-            link->version = PROTO_3_0 | (proto_get_u32(body.p) & 0xFFFF);
+        if (body.n >= 4 && message_number(body) < link->version)
+            link->version = PROTO_3_0 | (message_number(body) & 0xFFFF);
         break;
     case BE_NOTICE:
         if (link->is_private && link->owner != NULL)

@@ -6,6 +6,7 @@
 
 #include "base/hot.h"
 #include "config/conf.h"
+#include "wire/message.h"
 #include "wire/reader.h"
 
 #include "link_int.h"
@@ -103,7 +104,7 @@ bool link_see_waits(const struct link *link, char type, size_t len)
 enum expect_verdict link_see_reply(struct link *link, const char *p, size_t have)
 {
     struct expect *e = &link->expect;
-    size_t len = (size_t)proto_get_u32(p + 1) + 1;
+    size_t len = message_bytes(p);
     unsigned flags = expect_head_seen(e);
     uint32_t serial = expect_head_serial(e);
     bool may_end_more = *p == BE_ERROR || e->copy_in;

@@ -21,12 +21,12 @@
 #define CONF_COMPLAIN_AT(load, severity, name, hint, ...)                                          \
     CONF_COMPLAIN(load, severity, CONF_SCOPE_GLOBAL, name, -1, hint, __VA_ARGS__)
 
-static const char *conf_place_file(const struct conf_load *load, const struct conf_slot *slot)
+static const char *conf_place_file(const struct conf_reading *load, const struct conf_slot *slot)
 {
     return slot->value == NULL ? load->gen->file : slot->file;
 }
 
-static bool conf_is_set(const struct conf_load *load, const char *name)
+static bool conf_is_set(const struct conf_reading *load, const char *name)
 {
     struct conf_ref ref = {conf_param_named(CONF_SCOPE_GLOBAL, name), -1};
     return conf_slot_of(load, &ref)->value != NULL;
@@ -34,7 +34,7 @@ static bool conf_is_set(const struct conf_load *load, const char *name)
 
 /* ---- connections, pools, processes ---- */
 
-static void conf_check_listen(struct conf_load *load, const struct conf *c)
+static void conf_check_listen(struct conf_reading *load, const struct conf *c)
 {
     if (c->listen_addresses.n == 0 && c->unix_socket_directories.n == 0)
         CONF_COMPLAIN_AT(load, CONF_ERROR, "listen_addresses",
@@ -51,7 +51,7 @@ static void conf_check_listen(struct conf_load *load, const struct conf *c)
 }
 
 /* In pgpool-II these two bound clients and server connections. */
-static void conf_note_old_limits(struct conf_load *load, const struct conf *c)
+static void conf_note_old_limits(struct conf_reading *load, const struct conf *c)
 {
     char hint[160];
 
@@ -67,7 +67,7 @@ static void conf_note_old_limits(struct conf_load *load, const struct conf *c)
         c->max_clients, c->max_backend_connections);
 }
 
-static void conf_check_pools(struct conf_load *load, const struct conf *c)
+static void conf_check_pools(struct conf_reading *load, const struct conf *c)
 {
     if (c->reserved_connections >= c->max_clients)
         CONF_COMPLAIN_AT(load, CONF_ERROR, "reserved_connections",
@@ -101,7 +101,7 @@ static void conf_check_pools(struct conf_load *load, const struct conf *c)
             c->min_spare_children, c->max_spare_children);
 }
 
-static void conf_check_logging(struct conf_load *load, const struct conf *c)
+static void conf_check_logging(struct conf_reading *load, const struct conf *c)
 {
     if (c->log_destination == 0)
         CONF_COMPLAIN_AT(load, CONF_ERROR, "log_destination",
@@ -130,7 +130,7 @@ static void conf_check_logging(struct conf_load *load, const struct conf *c)
 
 /* ---- servers ---- */
 
-static void conf_check_node(struct conf_load *load, const struct conf *c, int i)
+static void conf_check_node(struct conf_reading *load, const struct conf *c, int i)
 {
     const struct conf_node *node = &c->nodes[i];
     struct conf_ref host = {conf_param_named(CONF_SCOPE_NODE, "backend_hostname"), i};
@@ -160,7 +160,7 @@ static void conf_check_node(struct conf_load *load, const struct conf *c, int i)
                 node->backend_port);
 }
 
-static void conf_check_nodes(struct conf_load *load, const struct conf *c)
+static void conf_check_nodes(struct conf_reading *load, const struct conf *c)
 {
     double weights = 0;
     int count = 0;
@@ -183,7 +183,7 @@ static void conf_check_nodes(struct conf_load *load, const struct conf *c)
 
 /* ---- the rest ---- */
 
-static void conf_check_balance(struct conf_load *load, const struct conf *c)
+static void conf_check_balance(struct conf_reading *load, const struct conf *c)
 {
     if (c->read_only_function_list.n > 0 && c->write_function_list.n > 0)
         CONF_COMPLAIN_AT(load, CONF_ERROR, "write_function_list", "Keep one of the two lists.",
@@ -198,7 +198,7 @@ static void conf_check_balance(struct conf_load *load, const struct conf *c)
             "delay_threshold_by_time has no effect while sr_check_period is 0");
 }
 
-static void conf_check_native(struct conf_load *load, const struct conf *c)
+static void conf_check_native(struct conf_reading *load, const struct conf *c)
 {
     const char *mode = c->backend_clustering_mode == CONF_CLUSTER_SNAPSHOT ? "snapshot_isolation"
                                                                            : "native_replication";
@@ -213,7 +213,7 @@ static void conf_check_native(struct conf_load *load, const struct conf *c)
             "%s is for 8 servers at most", mode);
 }
 
-static void conf_check_cache(struct conf_load *load, const struct conf *c)
+static void conf_check_cache(struct conf_reading *load, const struct conf *c)
 {
     if (c->memqcache_maxcache_bytes > c->memqcache_cache_block_size_bytes)
         CONF_COMPLAIN_AT(load, CONF_ERROR, "memqcache_maxcache",
@@ -240,7 +240,7 @@ static void conf_check_cache(struct conf_load *load, const struct conf *c)
 }
 
 /* What TLS towards one server needs. */
-static void conf_check_node_tls(struct conf_load *load, const struct conf *c, int i)
+static void conf_check_node_tls(struct conf_reading *load, const struct conf *c, int i)
 {
     const struct conf_node *n = &c->nodes[i];
     bool has_ca = n->backend_ssl_ca_cert[0] != '\0' || c->ssl_ca_cert[0] != '\0' ||
@@ -270,7 +270,7 @@ static void conf_check_node_tls(struct conf_load *load, const struct conf *c, in
             "backend_ssl_negotiation%d is direct, which has no way back to no TLS", i);
 }
 
-static void conf_check_tls(struct conf_load *load, const struct conf *c)
+static void conf_check_tls(struct conf_reading *load, const struct conf *c)
 {
     if (c->ssl && (c->ssl_cert[0] == '\0' || c->ssl_key[0] == '\0'))
         CONF_COMPLAIN_AT(load, CONF_ERROR, "ssl", "Set ssl_cert and ssl_key, or ssl to off.",
@@ -286,7 +286,7 @@ static void conf_check_tls(struct conf_load *load, const struct conf *c)
         conf_check_node_tls(load, c, i);
 }
 
-static void conf_check_recovery(struct conf_load *load, const struct conf *c)
+static void conf_check_recovery(struct conf_reading *load, const struct conf *c)
 {
     const char *p = c->recovery_password;
     if (strlen(p) == 35 && strncmp(p, "md5", 3) == 0 &&
@@ -296,7 +296,7 @@ static void conf_check_recovery(struct conf_load *load, const struct conf *c)
             "recovery_password must not be an MD5 hash");
 }
 
-static void conf_check_auth(struct conf_load *load, const struct conf *c)
+static void conf_check_auth(struct conf_reading *load, const struct conf *c)
 {
     unsigned require = (unsigned)c->backend_require_auth;
     int nkinds = ((require & CONF_REQUIRE_AUTO) != 0) + ((require & CONF_REQUIRE_NEGATED) != 0) +
@@ -333,7 +333,7 @@ static bool conf_is_plain_host(const char *host)
                strlen(host);
 }
 
-static void conf_check_wd_nodes(struct conf_load *load, const struct conf *c)
+static void conf_check_wd_nodes(struct conf_reading *load, const struct conf *c)
 {
     bool queries = c->wd_lifecheck_method == CONF_LIFECHECK_QUERY;
 
@@ -353,7 +353,7 @@ static void conf_check_wd_nodes(struct conf_load *load, const struct conf *c)
     }
 }
 
-static void conf_check_watchdog(struct conf_load *load, const struct conf *c)
+static void conf_check_watchdog(struct conf_reading *load, const struct conf *c)
 {
     if (!c->use_watchdog)
         return;
@@ -384,7 +384,7 @@ static bool conf_is_on(const struct conf *c, const struct conf_feature_info *inf
     return !conf_value_is_nothing(ref.param, conf_value_of(c, &ref));
 }
 
-static void conf_note_param(struct conf_load *load, const struct conf *c,
+static void conf_note_param(struct conf_reading *load, const struct conf *c,
     const struct conf_ref *ref, const struct conf_slot *slot)
 {
     char name[CONF_NAME_SIZE];
@@ -408,7 +408,7 @@ static void conf_note_param(struct conf_load *load, const struct conf *c,
 }
 
 /* A value that needs more than its parameter does. */
-static void conf_note_value(struct conf_load *load, const struct conf *c,
+static void conf_note_value(struct conf_reading *load, const struct conf *c,
     const struct conf_ref *ref, const struct conf_slot *slot)
 {
     char name[CONF_NAME_SIZE];
@@ -439,7 +439,7 @@ static void conf_note_value(struct conf_load *load, const struct conf *c,
     }
 }
 
-static void conf_note_unbuilt(struct conf_load *load, const struct conf *c)
+static void conf_note_unbuilt(struct conf_reading *load, const struct conf *c)
 {
     struct conf_ref ref = {NULL, -1};
     while (conf_ref_next(&ref)) {
@@ -452,7 +452,7 @@ static void conf_note_unbuilt(struct conf_load *load, const struct conf *c)
 }
 
 /* Files of old releases chose the mode by other names. */
-static void conf_check_old_mode(struct conf_load *load)
+static void conf_check_old_mode(struct conf_reading *load)
 {
     const struct conf_refused *old = load->old_mode;
 
@@ -462,7 +462,7 @@ static void conf_check_old_mode(struct conf_load *load)
             old->value);
 }
 
-void conf_check(struct conf_load *load)
+void conf_check(struct conf_reading *load)
 {
     const struct conf *c = &load->gen->conf;
     conf_check_listen(load, c);

@@ -23,7 +23,7 @@ int conf_path(
     return -1;
 }
 
-const struct conf_slot *conf_slot_of(const struct conf_load *load, const struct conf_ref *ref)
+const struct conf_slot *conf_slot_of(const struct conf_reading *load, const struct conf_ref *ref)
 {
     int base = load->slot_base[conf_param_ordinal(ref->param)];
     return &load->slot[base + (ref->index < 0 ? 0 : ref->index)];

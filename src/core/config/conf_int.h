@@ -59,7 +59,7 @@ struct conf_slot {
 };
 
 /* One load in progress. */
-struct conf_load {
+struct conf_reading {
     struct conf_gen *gen;
     struct conf_report *report;
     struct conf_slot *slot; /* one per parameter and number */
@@ -74,7 +74,7 @@ struct conf_load {
 
 /* conf_where.c */
 /* Keeps with the generation where its values were found. */
-void conf_where_note(struct conf_load *load);
+void conf_where_note(struct conf_reading *load);
 
 /* conf_table.c */
 const struct conf_feature_info *conf_feature_info(enum conf_feature feature);
@@ -139,14 +139,14 @@ void conf_report_sort(struct conf_report *report);
 
 /* conf_read.c: reads `path` and what it includes into the slots. Returns -1 when `path` itself
  * cannot be read (which is in the report). */
-int conf_read_file(struct conf_load *load, const char *path);
-void conf_read_text(struct conf_load *load, const char *name, struct slice text);
+int conf_read_file(struct conf_reading *load, const char *path);
+void conf_read_text(struct conf_reading *load, const char *name, struct slice text);
 /* Reads the whole of a regular file into heap memory (mem_free). */
 int conf_read_whole(const char *path, char **text, size_t *n, struct err *err);
 
 /* conf_check.c: the rules that tie parameters to each other, and the notes about what is not built.
  */
-void conf_check(struct conf_load *load);
+void conf_check(struct conf_reading *load);
 
 /* pools_conf.c: pools.conf as part of a generation. */
 struct pools_conf *pools_conf_new(struct arena *arena);
@@ -154,7 +154,7 @@ void pools_conf_fini(struct pools_conf *pc);
 /* Reads `file`; one that need not exist may be missing. Servers keep the numbers they have in
  * `old`, which may be NULL. Findings go to the report. */
 void pools_conf_load(
-    struct conf_load *load, const struct conf *old, const char *file, bool must_exist);
+    struct conf_reading *load, const struct conf *old, const char *file, bool must_exist);
 bool pools_conf_equal(const struct pools_conf *a, const struct pools_conf *b);
 /* For the canonical text: appends pools.conf; cuts it off the end of `text` and returns it; reads
  * what was cut off. */
@@ -164,8 +164,8 @@ void pools_conf_undump(struct pools_conf *pc, struct slice text, struct conf_rep
 
 /* conf_load.c */
 /* conf_pattern.c: the lists of patterns and preferences. */
-void conf_check_lists(struct conf_load *load, const struct conf *c);
+void conf_check_lists(struct conf_reading *load, const struct conf *c);
 
-const struct conf_slot *conf_slot_of(const struct conf_load *load, const struct conf_ref *ref);
+const struct conf_slot *conf_slot_of(const struct conf_reading *load, const struct conf_ref *ref);
 
 #endif

@@ -79,7 +79,7 @@ static void conf_set_file(struct conf_gen *gen, const char *path)
 }
 
 static void conf_load_begin(
-    struct conf_load *load, struct conf_gen *gen, struct conf_report *report)
+    struct conf_reading *load, struct conf_gen *gen, struct conf_report *report)
 {
     int n;
     int slots = 0;
@@ -95,7 +95,7 @@ static void conf_load_begin(
     load->slot = mem_alloc_zero((size_t)slots * sizeof(load->slot[0]));
 }
 
-static void conf_load_end(struct conf_load *load)
+static void conf_load_end(struct conf_reading *load)
 {
     mem_free(load->slot);
     mem_free(load->slot_base);
@@ -105,7 +105,7 @@ static void conf_load_end(struct conf_load *load)
 
 /* Stores the value that was found for `ref`; a bad one is reported and leaves the default. */
 static void conf_apply_slot(
-    struct conf_load *load, const struct conf_ref *ref, const struct conf_slot *slot, void *at)
+    struct conf_reading *load, const struct conf_ref *ref, const struct conf_slot *slot, void *at)
 {
     struct err err = {0};
     char name[CONF_NAME_SIZE];
@@ -115,7 +115,7 @@ static void conf_apply_slot(
 }
 
 /* Stores default or given value of every parameter. */
-static void conf_apply(struct conf_load *load)
+static void conf_apply(struct conf_reading *load)
 {
     struct conf_gen *gen = load->gen;
     struct conf_ref ref = {NULL, -1};
@@ -129,7 +129,7 @@ static void conf_apply(struct conf_load *load)
 }
 
 /* Gives each server the common value of what it has no own value for. */
-static void conf_apply_common(struct conf_load *load)
+static void conf_apply_common(struct conf_reading *load)
 {
     int n;
     struct conf *conf = &load->gen->conf;
@@ -169,7 +169,7 @@ static void conf_count_nodes(struct conf *conf)
 }
 
 /* connection_life_time is pgpool-II's word for server_idle_timeout. */
-static void conf_apply_idle_timeout(struct conf_load *load)
+static void conf_apply_idle_timeout(struct conf_reading *load)
 {
     struct conf *conf = &load->gen->conf;
     struct conf_ref ref = {conf_param_named(CONF_SCOPE_GLOBAL, "server_idle_timeout"), -1};
@@ -191,7 +191,8 @@ static void conf_apply_session(struct conf_gen *gen)
 
 /* ---- reload ---- */
 
-static void conf_report_kept(struct conf_load *load, const struct conf_ref *ref, const char *hint)
+static void conf_report_kept(
+    struct conf_reading *load, const struct conf_ref *ref, const char *hint)
 {
     char name[CONF_NAME_SIZE];
     const struct conf_slot *slot = conf_slot_of(load, ref);
@@ -202,7 +203,7 @@ static void conf_report_kept(struct conf_load *load, const struct conf_ref *ref,
 
 /* Gives `ref` its old value back; says so when it was to change. */
 static void conf_keep(
-    struct conf_load *load, const struct conf *old, const struct conf_ref *ref, const char *hint)
+    struct conf_reading *load, const struct conf *old, const struct conf_ref *ref, const char *hint)
 {
     void *at = conf_value_at(&load->gen->conf, ref);
     const void *was = conf_value_of(old, ref);
@@ -213,7 +214,7 @@ static void conf_keep(
     conf_value_copy(load->gen->arena, ref->param, at, was);
 }
 
-static void conf_keep_startup(struct conf_load *load, const struct conf *old)
+static void conf_keep_startup(struct conf_reading *load, const struct conf *old)
 {
     int n;
     const struct conf_param *t = conf_param_table(&n);
@@ -225,7 +226,7 @@ static void conf_keep_startup(struct conf_load *load, const struct conf *old)
 }
 
 /* Servers that exist keep host and port, and do not go away. */
-static void conf_keep_nodes(struct conf_load *load, const struct conf *old)
+static void conf_keep_nodes(struct conf_reading *load, const struct conf *old)
 {
     int n;
     const struct conf_param *t = conf_param_table(&n);
@@ -255,7 +256,7 @@ static void conf_keep_nodes(struct conf_load *load, const struct conf *old)
 /* ---- loading ---- */
 
 /* pools.conf: after it is known which file that is. Another process was given its text. */
-static void conf_settle_pools(struct conf_load *load, const struct conf *old)
+static void conf_settle_pools(struct conf_reading *load, const struct conf *old)
 {
     struct conf *conf = &load->gen->conf;
     struct conf_ref ref = {conf_param_named(CONF_SCOPE_GLOBAL, "pools_file"), -1};
@@ -266,7 +267,7 @@ static void conf_settle_pools(struct conf_load *load, const struct conf *old)
 }
 
 /* All values and rules. */
-static void conf_settle(struct conf_load *load, const struct conf *old)
+static void conf_settle(struct conf_reading *load, const struct conf *old)
 {
     conf_apply(load);
     conf_apply_common(load);
@@ -283,7 +284,7 @@ static void conf_settle(struct conf_load *load, const struct conf *old)
 
 /* All that follows reading; nothing does when the file itself could not be read. Frees the
  * generation when there was an error. */
-static struct conf_gen *conf_finish(struct conf_load *load, const struct conf *old, bool is_read)
+static struct conf_gen *conf_finish(struct conf_reading *load, const struct conf *old, bool is_read)
 {
     struct conf_gen *gen = load->gen;
     if (gen->command_line != NULL)
@@ -301,7 +302,7 @@ static struct conf_gen *conf_finish(struct conf_load *load, const struct conf *o
 
 struct conf_gen *conf_load(const char *path, const char *command_line, struct conf_report *report)
 {
-    struct conf_load load;
+    struct conf_reading load;
     struct conf_gen *gen = conf_gen_new(1, command_line);
     conf_set_file(gen, path);
     conf_load_begin(&load, gen, report);
@@ -312,7 +313,7 @@ struct conf_gen *conf_load(const char *path, const char *command_line, struct co
 
 struct conf_gen *conf_load_text(const char *name, struct slice text, struct conf_report *report)
 {
-    struct conf_load load;
+    struct conf_reading load;
     struct conf_gen *gen = conf_gen_new(1, NULL);
     conf_set_file(gen, name);
     conf_load_begin(&load, gen, report);
@@ -323,7 +324,7 @@ struct conf_gen *conf_load_text(const char *name, struct slice text, struct conf
 struct conf_gen *conf_reload(
     const struct conf_gen *old, const char *path, struct conf_report *report)
 {
-    struct conf_load load;
+    struct conf_reading load;
     struct conf_gen *gen = conf_gen_new(old->number + 1, old->command_line);
     conf_set_file(gen, path);
     conf_load_begin(&load, gen, report);
@@ -357,7 +358,7 @@ void conf_dump_canonical(const struct conf_gen *gen, struct buf *out)
 
 struct conf_gen *conf_load_canonical(struct slice text, struct conf_report *report)
 {
-    struct conf_load load;
+    struct conf_reading load;
     const char *eol = text.n == 0 ? NULL : memchr(text.p, '\n', text.n);
     size_t head = strlen(CONF_CANONICAL_HEAD);
     char line[PATH_MAX + 64];

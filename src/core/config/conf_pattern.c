@@ -172,7 +172,7 @@ int conf_expiry_parse(const char *item, struct conf_expiry *out, struct err *err
     return 0;
 }
 
-static void complain(struct conf_load *load, const char *name, const struct err *err)
+static void complain(struct conf_reading *load, const char *name, const struct err *err)
 {
     struct conf_ref ref = {conf_param_named(CONF_SCOPE_GLOBAL, name), -1};
     const struct conf_slot *slot = conf_slot_of(load, &ref);
@@ -182,7 +182,8 @@ static void complain(struct conf_load *load, const char *name, const struct err 
         err->msg);
 }
 
-static void check_patterns(struct conf_load *load, const struct conf_list *list, const char *name)
+static void check_patterns(
+    struct conf_reading *load, const struct conf_list *list, const char *name)
 {
     struct err err;
     regex_t re;
@@ -198,7 +199,7 @@ static void check_patterns(struct conf_load *load, const struct conf_list *list,
 }
 
 static void check_preferences(
-    struct conf_load *load, const struct conf_list *list, const char *name)
+    struct conf_reading *load, const struct conf_list *list, const char *name)
 {
     struct conf_preference p;
     struct err err;
@@ -215,7 +216,7 @@ static void check_preferences(
     }
 }
 
-static void check_expiries(struct conf_load *load, const struct conf_list *list)
+static void check_expiries(struct conf_reading *load, const struct conf_list *list)
 {
     struct conf_expiry e;
     struct err err;
@@ -232,7 +233,7 @@ static void check_expiries(struct conf_load *load, const struct conf_list *list)
     }
 }
 
-void conf_check_lists(struct conf_load *load, const struct conf *c)
+void conf_check_lists(struct conf_reading *load, const struct conf *c)
 {
     const struct conf_list *relations = &c->dml_adaptive_object_relationship_list;
     struct conf_relation relation;

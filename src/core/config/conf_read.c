@@ -28,7 +28,7 @@ struct conf_source {
 };
 
 static void conf_read_source(
-    struct conf_load *load, const struct conf_source *source, struct slice text);
+    struct conf_reading *load, const struct conf_source *source, struct slice text);
 
 /* Reads the whole of `fd` into heap memory. */
 static int conf_slurp(
@@ -109,7 +109,7 @@ static bool conf_is_in_chain(const struct conf_source *source)
 
 /* The name of an included file: relative ones begin at the folder of the including file. */
 static const char *conf_include_name(
-    struct conf_load *load, const struct conf_source *from, const char *name)
+    struct conf_reading *load, const struct conf_source *from, const char *name)
 {
     const char *slash = strrchr(from->name, '/');
     if (name[0] == '/' || slash == NULL)
@@ -118,7 +118,7 @@ static const char *conf_include_name(
 }
 
 static void conf_read_include(
-    struct conf_load *load, const struct conf_source *from, int line, const char *name)
+    struct conf_reading *load, const struct conf_source *from, int line, const char *name)
 {
     struct err err = {0};
     struct conf_source source = {.depth = from->depth + 1, .from = from};
@@ -159,7 +159,7 @@ static void conf_read_include(
 
 /* A name that is not in the table. */
 static void conf_read_unknown(
-    struct conf_load *load, const char *file, int line, const char *name, const struct err *err)
+    struct conf_reading *load, const char *file, int line, const char *name, const struct err *err)
 {
     char near[CONF_NAME_SIZE];
     char hint[CONF_NAME_SIZE + 128];
@@ -176,7 +176,7 @@ static void conf_read_unknown(
 
 /* A later line takes the place of this value, which is no reason to pass over a mistake in it. */
 static void conf_check_replaced(
-    struct conf_load *load, const struct conf_ref *ref, const struct conf_slot *slot)
+    struct conf_reading *load, const struct conf_ref *ref, const struct conf_slot *slot)
 {
     struct err err = {0};
     char name[CONF_NAME_SIZE];
@@ -189,7 +189,7 @@ static void conf_check_replaced(
 }
 
 static void conf_read_item(
-    struct conf_load *load, const char *file, int line, const struct conf_item *item)
+    struct conf_reading *load, const char *file, int line, const struct conf_item *item)
 {
     struct err err = {0};
     struct conf_ref ref;
@@ -226,7 +226,7 @@ static void conf_read_item(
 }
 
 static void conf_read_source(
-    struct conf_load *load, const struct conf_source *source, struct slice text)
+    struct conf_reading *load, const struct conf_source *source, struct slice text)
 {
     struct conf_lex lx;
     struct conf_item item;
@@ -245,7 +245,7 @@ static void conf_read_source(
     }
 }
 
-int conf_read_file(struct conf_load *load, const char *path)
+int conf_read_file(struct conf_reading *load, const char *path)
 {
     struct err err = {0};
     struct conf_source source = {.name = path};
@@ -261,7 +261,7 @@ int conf_read_file(struct conf_load *load, const char *path)
     return 0;
 }
 
-void conf_read_text(struct conf_load *load, const char *name, struct slice text)
+void conf_read_text(struct conf_reading *load, const char *name, struct slice text)
 {
     struct conf_source source = {.name = name};
     conf_read_source(load, &source, text);

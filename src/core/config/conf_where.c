@@ -13,7 +13,7 @@ struct conf_where {
     const char *text;
 };
 
-void conf_where_note(struct conf_load *load)
+void conf_where_note(struct conf_reading *load)
 {
     struct conf_ref ref = {NULL, -1};
     const struct conf_slot *slot;

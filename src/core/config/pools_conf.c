@@ -306,7 +306,7 @@ static void pools_keep_targets(struct pools_conf *pc, const struct pools_conf *o
 }
 
 /* A check against nobody would let anybody be that server. */
-static void check_tls(struct conf_load *load)
+static void check_tls(struct conf_reading *load)
 {
     const struct conf *c = &load->gen->conf;
     const struct hash_table *t = &c->pools->sections;
@@ -327,7 +327,7 @@ static void check_tls(struct conf_load *load)
 }
 
 void pools_conf_load(
-    struct conf_load *load, const struct conf *old, const char *file, bool must_exist)
+    struct conf_reading *load, const struct conf *old, const char *file, bool must_exist)
 {
     struct pools_conf *pc = load->gen->conf.pools;
     char path[4096];

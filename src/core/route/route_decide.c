@@ -547,7 +547,7 @@ static void place_questions(struct route_case *c)
         out->ask_node = away.node;
 }
 
-WARM static void place(struct route_case *c)
+WARM static void place_statement(struct route_case *c)
 {
     struct route_decision *out = c->out;
     const struct route_session *s = c->in->session;
@@ -639,7 +639,7 @@ WARM void route_statement(const struct route_input *in, struct slice text,
     c.is_alone = facts->nstmts == 1;
     c.verdict = c.is_alone ? facts->verdict : NULL;
     judge(&c);
-    place(&c);
+    place_statement(&c);
 }
 
 /* A text that holds no statement, none that the grammar knows, or who knows which. */
@@ -662,7 +662,7 @@ static void decide_without_statement(
             c.denied = denied_by_session(in);
         out->reason = c.denied;
     }
-    place(&c);
+    place_statement(&c);
     if (facts->status == SQL_OK && out->reason == ROUTE_R_BALANCED)
         out->reason = ROUTE_R_EMPTY;
 }
@@ -752,5 +752,5 @@ WARM void route_query(const struct route_input *in, struct slice text,
     settle_questions(&all);
     if (out->class == ROUTE_EITHER && all.denied == ROUTE_R_TOO_MANY_QUESTIONS)
         out->reason = all.denied;
-    place(&all);
+    place_statement(&all);
 }

@@ -85,7 +85,7 @@ struct plan_found {
     const struct sql_facts *facts;
     uint64_t nfacts;
 };
-struct plan_found plan_found(const struct sessions *ss, const struct sql_facts *facts);
+struct plan_found plan_found_of(const struct sessions *ss, const struct sql_facts *facts);
 /* As plan_facts: those that were found for this text, where they are valid still. `found` may be
  * NULL. */
 const struct sql_facts *plan_facts_still(

@@ -432,7 +432,7 @@ HOT static void note_looked(struct client *c, struct prep *p, const struct sql_f
         prep_unref(&w->looked);
         w->looked = prep_ref(p);
     }
-    w->looked_found = plan_found(c->ss, facts);
+    w->looked_found = plan_found_of(c->ss, facts);
 }
 
 /* PASS: its key is in ss->cache->key. What it tells is valid until another one is looked at. */

@@ -94,7 +94,7 @@ COLD APART static void on_others_bytes(struct client *c, struct link *link)
     link_close(link);
 }
 
-HOT static void on_bytes(void *owner, struct link *link, const char *p, size_t n)
+HOT static void exchange_on_bytes(void *owner, struct link *link, const char *p, size_t n)
 {
     struct client *c = owner;
     struct sstate *s = c->sstate;
@@ -429,7 +429,7 @@ static void on_exchange_over(struct client *c)
     finish(c);
 }
 
-HOT static void on_quiet(void *owner, struct link *link)
+HOT static void exchange_on_quiet(void *owner, struct link *link)
 {
     struct client *c = owner;
 
@@ -529,7 +529,7 @@ static bool rename_statement(struct client *c, struct link *link, struct slice m
     buf_put(&out, msg.p + PROTO_HEADER_BYTES, (size_t)(found + 1 - msg.p) - PROTO_HEADER_BYTES);
     buf_put(&out, name.p, name.n);
     buf_put(&out, rest, (size_t)(msg.p + msg.n - rest));
-    on_bytes(c, link, out.data, out.len);
+    exchange_on_bytes(c, link, out.data, out.len);
     buf_free(&out);
     return true;
 }
@@ -589,7 +589,7 @@ static bool tell_refusal(struct client *c, struct link *link, const struct errms
         return false;
     if (!follow_columns_put_refusal(&out, s->errand->refusal))
         wire_put_err(&out, s->errand->refusal);
-    on_bytes(c, link, out.data, out.len);
+    exchange_on_bytes(c, link, out.data, out.len);
     buf_free(&out);
     return true;
 }
@@ -695,7 +695,7 @@ static bool tell_why(struct client *c, struct link *link, const struct errmsg *m
     const char *why = follow_sql_why(c, m);
 
     if (why != NULL)
-        on_bytes(c, link, why, message_bytes(why));
+        exchange_on_bytes(c, link, why, message_bytes(why));
     return why != NULL;
 }
 
@@ -785,8 +785,8 @@ const struct link_owner_ops exchange_link_ops = {
     .on_auth = on_auth,
     .on_refused = on_refused,
     .on_login_done = on_login_done,
-    .on_bytes = on_bytes,
-    .on_quiet = on_quiet,
+    .on_bytes = exchange_on_bytes,
+    .on_quiet = exchange_on_quiet,
     .on_settled = on_settled,
     .on_no_wait = on_no_wait,
     .on_doubt = client_on_doubt,

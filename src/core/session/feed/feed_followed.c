@@ -321,7 +321,7 @@ HOT static enum feed_step on_query(
             return feed_of_verdict(v);
     }
     facts = plan_facts(c->ss, sql);
-    found = plan_found(c->ss, facts);
+    found = plan_found_of(c->ss, facts);
     traits = effects_traits(facts, sql);
     is_plain = (traits & EFFECTS_IS_PLAIN) != 0;
     if (c->ss->cache != NULL) {
@@ -329,7 +329,7 @@ HOT static enum feed_step on_query(
         if (step != FEED_AGAIN)
             return step;
         facts = plan_facts_still(c->ss, sql, &found);
-        found = plan_found(c->ss, facts);
+        found = plan_found_of(c->ss, facts);
     }
     if (is_plain && was_idle) {
         step = exchange_quick_query(c, run, sql, msg, facts);

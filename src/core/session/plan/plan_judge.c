@@ -207,7 +207,7 @@ HOT const struct sql_facts *plan_facts(struct sessions *ss, struct slice sql)
     return own;
 }
 
-HOT struct plan_found plan_found(const struct sessions *ss, const struct sql_facts *facts)
+HOT struct plan_found plan_found_of(const struct sessions *ss, const struct sql_facts *facts)
 {
     return (struct plan_found){facts, ss->nfacts};
 }
@@ -219,7 +219,7 @@ HOT const struct sql_facts *plan_facts_still(
 }
 
 /* Our parser reads a backslash as standard_conforming_strings = on has it. */
-WARM static bool reads_otherwise(const struct client *c, struct slice sql)
+WARM static bool plan_reads_otherwise(const struct client *c, struct slice sql)
 {
     return route_text_may_differ(sql) && sstate_text_is_doubtful(c, sql);
 }
@@ -260,7 +260,7 @@ WARM void plan_decide_facts(
     struct route_input in;
 
     judge_input(c, &in);
-    in.reads_otherwise = reads_otherwise(c, sql);
+    in.reads_otherwise = plan_reads_otherwise(c, sql);
     route_query(&in, sql, facts, d);
     note_decision(c, d);
 }
@@ -283,7 +283,7 @@ WARM void plan_decide_prep(struct client *c, struct prep *p, struct route_decisi
         route_known(&in, p->known, d);
     } else {
         sql = prep_sql(p);
-        in.reads_otherwise = reads_otherwise(c, sql);
+        in.reads_otherwise = plan_reads_otherwise(c, sql);
         route_query(&in, sql, plan_facts(c->ss, sql), d);
         p->known = d->known;
     }
@@ -336,7 +336,7 @@ void plan_decide_afterwards(struct client *c, struct slice sql, struct route_dec
     b->keeps_random = true;
     judge_input(c, &in);
     in.is_afterthought = true;
-    in.reads_otherwise = reads_otherwise(c, sql);
+    in.reads_otherwise = plan_reads_otherwise(c, sql);
     route_query(&in, sql, facts, d);
     b->keeps_random = kept;
 }
