@@ -44,7 +44,7 @@ def test_pause_between_transactions(pg, shared):
     assert idle.is_quiet(0.3)
     busy.simple("commit")
     assert tag_of(admin.ready()) == "PAUSE"
-    waits.wait_for("the server has seen them go", lambda: not set(pg.sessions()) - others, 5)
+    waits.wait_for("the server has seen them go", lambda: not set(pg.sessions()) - others)
     assert [(r["reason"], r["waiting"]) for r in report(admin, "pool_queue")] == [("paused", "1")]
     busy.send(query("select 'held, too'"))
     late = Wire(pool.address, seconds=20)
@@ -239,7 +239,7 @@ def test_orders_under_load(pg, shared):
     for _ in range(10):
         before = list(done)
         assert tag_of(admin.simple("pgpool pause")) == "PAUSE"
-        waits.wait_for("the server has seen them go", lambda: not set(pg.sessions()) - others, 5)
+        waits.wait_for("the server has seen them go", lambda: not set(pg.sessions()) - others)
         assert tag_of(admin.simple("pgpool resume")) == "RESUME"
         assert tag_of(admin.simple("pgpool reconnect")) == "RECONNECT"
         waits.wait_for("everybody goes on", lambda: all(a > b for a, b in zip(done, before)))

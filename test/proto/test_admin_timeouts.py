@@ -30,7 +30,7 @@ def test_query_timeout(pg, start_pool):
     start = waits.now()
     w.send(query("select pg_sleep(30), 'query_timeout_mark'"))
     assert ended(w) == ("FATAL", "08P01", "query timeout")
-    assert 0.9 < waits.now() - start < 4 * waits.SCALE
+    assert 0.9 < waits.now() - start < 15 * waits.SCALE
     waits.wait_for("the query is cancelled", lambda: not pg.sessions(
         "query like '%query_timeout_mark%' and state = 'active' and query not like '%pg_stat_activity%'"))
     other = login(pool)
@@ -40,9 +40,9 @@ def test_query_timeout(pg, start_pool):
 
 def test_query_timeout_spares_the_quick(pg, start_pool):
     """Many short statements, also in one long pipeline, and a client that idles: nobody is hurt."""
-    pool = start_pool(pg.address, query_timeout=1, num_init_children=1)
+    pool = start_pool(pg.address, query_timeout=2, num_init_children=1)
     idle, w, pipelined = login(pool), login(pool), login(pool)
-    n = 30
+    n = 50
     for _ in range(n):
         pipelined.send(parse("select pg_sleep(0.05)"), bind(), execute(), SYNC)
     end = waits.deadline(2.5)
@@ -104,36 +104,33 @@ def test_limits_of_less_than_a_second(pg, start_pool):
 
 @pytest.mark.parametrize("state", ["open", "failed"])
 def test_idle_transaction_timeout(pg, start_pool, state):
-    pool = start_pool(pg.address, idle_transaction_timeout=1, num_init_children=1)
+    pool = start_pool(pg.address, idle_transaction_timeout=2, num_init_children=1)
     bystander, w = login(pool), login(pool)
     w.simple("begin")
     w.simple("create table idle_tx_mark (a int)")
     if state == "failed":
         w.simple("select nonsense")
-    for _ in range(4):
-        assert w.is_quiet(0.4)
+    for _ in range(3):
+        assert w.is_quiet(0.7)
         w.simple("select 1")  # each statement starts the time anew
     start = waits.now()
     assert ended(w) == ("FATAL", "08P01", "idle transaction timeout")
-    assert waits.now() - start > 0.8
+    assert waits.now() - start > 1.6
     assert pg.rows("select to_regclass('idle_tx_mark')") == [[None]]
     assert bystander.value("select 1") == "1", "outside of a transaction one may idle"
 
 
 def test_transaction_timeout(pg, start_pool):
     """From BEGIN on, busy or not; a single long statement is a transaction, too."""
-    pool = start_pool(pg.address, transaction_timeout=1, num_init_children=1)
+    pool = start_pool(pg.address, transaction_timeout=2, num_init_children=1)
     bystander, w, single = login(pool), login(pool), login(pool)
     w.simple("begin")
     single.send(query("select pg_sleep(30)"))
-    start = waits.now()
-    while waits.now() - start < 0.6:
-        w.simple("select pg_sleep(0.1)")
+    w.send(query("select pg_sleep(0.1)") * 100)
     assert ended(w) == ("FATAL", "08P01", "transaction timeout")
-    assert waits.now() - start < 4 * waits.SCALE
     assert ended(single) == ("FATAL", "08P01", "transaction timeout")
     for _ in range(3):
-        assert bystander.value("select pg_sleep(0.6), 'x'") == ""
+        assert bystander.value("select pg_sleep(0.7), 'x'") == ""
 
 
 def test_query_wait_timeout_says_why(pg, start_pool):
@@ -156,8 +153,8 @@ def test_reload_changes_time_outs(pg, start_pool):
     pool = start_pool(pg.address, num_init_children=1)
     w, admin = login(pool), login(pool)
     w.simple("begin")
-    pool.reload(idle_transaction_timeout=1)
-    waits.wait_for("the setting is there", lambda: admin.value("pgpool show idle_transaction_timeout") in ("1", "1s"))
+    pool.reload(idle_transaction_timeout=2)
+    waits.wait_for("the setting is there", lambda: admin.value("pgpool show idle_transaction_timeout") in ("2", "2s"))
     w.simple("select 1")
     assert ended(w) == ("FATAL", "08P01", "idle transaction timeout")
 
@@ -248,7 +245,7 @@ def test_cancel_wait_timeout(fake, start_pool, monkeypatch, seconds):
             assert len(server.cancels) == 1
         else:
             assert sock.recv(1) == b""
-            assert 0.9 < waits.now() - start < 5 * waits.SCALE
+            assert 0.9 < waits.now() - start < 15 * waits.SCALE
             assert "cancel_wait_timeout" in pool.log()
     for conn in server.links():
         conn.send(conn.answer("Q", b"select 'spoken'\0"))

@@ -47,7 +47,7 @@ def test_queue_timeout(pg, start_pool):
     start = waits.now()
     w.send_startup("postgres")
     found = [m for m in w.read_eof() if m.type == "E"]
-    assert 0.5 < waits.now() - start < 6 * waits.SCALE
+    assert 0.5 < waits.now() - start < 15 * waits.SCALE
     assert len(found) == 1 and found[0].fields["S"] == "FATAL" and found[0].sqlstate == "53300", found
     assert len(found[0].text) > 10
     assert found[0].fields.get("D") or found[0].fields.get("H") or "query_wait_timeout" in found[0].text
@@ -116,9 +116,9 @@ def test_reserved_connections(pg, start_pool):
 
 def test_client_idle_limit(pg, start_pool):
     pool = start_pool(pg.address, client_idle_limit=1)
+    start = waits.now()
     idle, busy = login(pool), login(pool)
     busy.send(query("select pg_sleep(2)"))
-    start = waits.now()
     found = idle.read_eof(10)
     assert waits.now() - start > 0.5
     assert [m.type for m in found] == ["E"] and found[0].fields["S"] == "FATAL" and found[0].sqlstate in ("57P01", "57P05"), found

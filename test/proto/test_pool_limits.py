@@ -139,7 +139,7 @@ def test_database_and_user_limits(pg, start_pool):
 
     for _ in range(20):
         # The process of a connection that was closed to make room may take its time to go.
-        waits.wait_for("nobody has more than the limit", lambda: not exceed(), 2)
+        waits.wait_for("nobody has more than the limit", lambda: not exceed())
         before = sum(load.done)
         waits.wait_for("clients get on", lambda: load.errors or sum(load.done) > before + 10, 30)
     load.finish()
@@ -152,7 +152,8 @@ def test_node_limit_is_shared(pg, start_pool):
     waits.wait_for("the first pool is busy", lambda: load.errors or min(load.done) > 5, 30)
     late = Load(pool, [("other_user", "other_db")] * 6)
     waits.wait_for("the second pool is served", lambda: late.errors or min(late.done) > 5, 60)
-    assert len(pg.sessions("usename in ('trust_user', 'other_user')")) <= 3
+    # The process of a connection that was closed for the other pool may take its time to go.
+    waits.wait_for("no more than the limit", lambda: len(pg.sessions("usename in ('trust_user', 'other_user')")) <= 3)
     late.finish()
     load.finish()
 
@@ -321,7 +322,7 @@ def test_server_check_of_many(pg, start_pool):
             w.bye()
         return taken
 
-    assert min(pairs() for _ in range(4)) < 0.06
+    assert any(pairs() < 0.06 for _ in range(40)), "once without a hiccup of the machine"
 
 
 @pytest.mark.parametrize("mode", ["session", "transaction"])

@@ -62,7 +62,7 @@ def test_stop_by_command(make, mode):
     assert done.returncode == 0, done.stderr
     assert f"stop request sent to pgpool (pid: {h.pid}). waiting for termination..." in done.stderr
     assert done.stderr.endswith("done.\n")
-    assert h.daemon.wait_exit(1) == 0
+    assert h.daemon.wait_exit() == 0
     h.assert_clean()
 
 
@@ -160,7 +160,7 @@ def test_background(make):
     assert os.read(given, 1) == b""  # nobody holds its other end
     os.close(given)
     assert h.run("-m", "fast", "stop").returncode == 0
-    waits.wait_for("all of the session ends", lambda: not procs.session_pids(pid), 5)
+    waits.wait_for("all of the session ends", lambda: not procs.session_pids(pid))
     h.assert_clean()
 
 
@@ -361,7 +361,7 @@ def test_crashed_worker_is_replaced(make):
     os.kill(before[1], signal.SIGSEGV)
     h.wait_log(rf"child process with pid: {before[1]} was terminated by segmentation fault")
     h.wait_workers(2)
-    waits.wait_for("it answers", lambda: answers(h.address), 5)
+    waits.wait_for("it answers", lambda: answers(h.address))
     assert h.stop() == 0
     h.assert_clean()
 

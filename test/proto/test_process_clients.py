@@ -73,7 +73,7 @@ def test_fast_stop_tells_its_clients(pg, start_pool):
         wire.bye()
     assert pool.daemon.wait_exit(20) == 0
     waits.wait_for("no statement runs on", lambda: not pg.sessions(
-        "query like '%pg_sleep(60)%' and state = 'active' and pid <> pg_backend_pid()"), 5)
+        "query like '%pg_sleep(60)%' and state = 'active' and pid <> pg_backend_pid()"))
 
 
 def test_fast_replaces_smart(pg, start_pool):
@@ -93,7 +93,7 @@ def test_immediate_stop_leaves_at_once(pg, start_pool):
     begin = waits.now()
     os.kill(pool.daemon.pid, signal.SIGQUIT)
     assert pool.daemon.wait_exit(10) == 0
-    assert waits.now() - begin < 2 * waits.SCALE
+    assert waits.now() - begin < 5 * waits.SCALE
     for client in clients:
         client.bye()
 

@@ -196,7 +196,7 @@ def test_a_goodbye_behind_the_reset(fake, start_pool, rest):
     w.bye()
     w = come(pool)
     w.send(rest + message("X"))
-    w.read_eof(seconds=3)
+    w.read_eof(seconds=20)
     with come(pool) as other:
         assert other.rows("select 2") == [[b"1"]]
 

@@ -66,7 +66,7 @@ def test_two_named_statements_in_one_sequence(w):
         w.send(parse(sql, name), SYNC)
         w.ready()
     w.send(bx("s1") + bx("s2") + SYNC)
-    found = w.ready(seconds=5)
+    found = w.ready(seconds=20)
     assert (types(found), values(found)) == ("2DC2DCZ", [b"one", b"two"])
 
 
@@ -78,7 +78,7 @@ def test_unnamed_of_an_earlier_sequence(w):
     w.send(parse("select 'fresh' from t"), SYNC)
     w.ready()
     w.send(bx("s1") + bx("") + SYNC)
-    assert values(w.ready(seconds=5)) == [b"named", b"fresh"]
+    assert values(w.ready(seconds=20)) == [b"named", b"fresh"]
 
 
 def test_long_parse_in_parts_replaces_the_unnamed(w):
@@ -88,7 +88,7 @@ def test_long_parse_in_parts_replaces_the_unnamed(w):
     w.send(long[:20000])
     assert w.is_quiet(0.3)
     w.send(long[20000:] + bx("") + SYNC)
-    found = w.ready(seconds=5)
+    found = w.ready(seconds=20)
     assert types(found) == "12CZ", [m.fields for m in found if m.type == "E"]
     assert [m.body for m in found if m.type == "C"] == [b"INSERT 0 0\0"]
 
@@ -98,7 +98,7 @@ def test_long_write_behind_a_read(w):
     w.send(query(SLOW_READ) + long[:20000])
     assert w.is_quiet(0.3)
     w.send(long[20000:])
-    found = w.ready(2, seconds=5)
+    found = w.ready(2, seconds=20)
     assert [m.fields for m in found if m.type == "E"] == []
 
 
@@ -106,7 +106,7 @@ def test_function_call_behind_a_read(cluster, w):
     oid = int(cluster.primary.value("select 'lo_creat(int)'::regprocedure::oid"))
     call = message("F", struct.pack("!IHHHi", oid, 1, 1, 1, 4) + struct.pack("!iH", -1, 1))
     w.send(query(SLOW_READ) + call)
-    found = w.ready(2, seconds=5)
+    found = w.ready(2, seconds=20)
     assert [m.fields for m in found if m.type == "E"] == []
 
 
@@ -156,7 +156,7 @@ def test_same_fingerprint_another_layout(w):
 
 def test_show_of_ours_in_the_extended_protocol(w):
     w.send(parse("show pool_version") + bx("") + SYNC)
-    assert types(w.ready(seconds=5)) == "12DCZ"
+    assert types(w.ready(seconds=20)) == "12DCZ"
 
 
 def test_serializable_default(w):
@@ -255,7 +255,7 @@ def test_unnamed_behind_a_question_of_ours(cluster, start_pool):
         other.rows("create table forgotten(a int)")
         other.rows("drop table forgotten")
         w.send(bx(""), SYNC)
-        found = w.ready(seconds=5)
+        found = w.ready(seconds=20)
         assert (types(found), values(found)) == ("2DCZ", [b"7"]), [m.fields for m in found if m.type == "E"]
 
 

@@ -339,7 +339,7 @@ def test_random_bytes(pgpool):
     rng = random.Random(20261121)
     for i in range(60):
         noise = rng.randbytes(rng.randrange(1, 300))
-        with Wire(pgpool.address, seconds=3) as w:
+        with Wire(pgpool.address, seconds=20) as w:
             if i % 2:
                 assert w.login()[-1].type == "Z"
             w.send(noise)

@@ -274,7 +274,7 @@ def test_server_sends_garbage(fake, start_pool, garbage):
     with Wire(pool.address) as calm:
         calm.login("fake", "fake")
         before = pool.pids()
-        mad = Wire(pool.address, seconds=3)
+        mad = Wire(pool.address, seconds=20)
         mad.login("fake", "fake")
         mad.send(query("ours"))
         try:

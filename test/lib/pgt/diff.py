@@ -13,7 +13,7 @@ A scenario is a function of a Trace:
         c.ready()
 
 Reads say what they wait for (a ReadyForQuery, a message type, the end of file); what the direct run
-needed less than a moment for, the other run gets 5 s for, and then a line TIMEOUT ends its transcript.
+needed less than a moment for, the other run gets 20 s for, and then a line TIMEOUT ends its transcript.
 """
 import difflib
 import inspect
@@ -186,7 +186,7 @@ class Trace:
 
     def wait_sql(self, sql: str) -> None:
         """Waits until a query at the server itself yields true."""
-        waits.wait_for(sql, lambda: self.pg.value(sql) == "t", 10)
+        waits.wait_for(sql, lambda: self.pg.value(sql) == "t")
 
     def cancel(self, conn: Conn) -> None:
         answer = cancel(self.address, conn.wire.pid, conn.wire.key)
@@ -249,11 +249,11 @@ class Oracle:
         return trace
 
     def check(self, scenario: Callable, chunk: int = 0) -> None:
-        direct = self.run(scenario, self.pg.address, 0, 10)
+        direct = self.run(scenario, self.pg.address, 0, 20)
         assert not direct.over, f"the scenario itself is wrong, direct run: {direct.over}\n{show(direct)}"
         if self.before is not None:
             self.before()
-        through = self.run(scenario, self.via, chunk, 5, self.no_blocks)
+        through = self.run(scenario, self.via, chunk, 20, self.no_blocks)
         if through.refused:
             wrong = compare_refused(direct, through)
             if wrong:

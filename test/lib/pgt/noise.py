@@ -27,7 +27,7 @@ class Noise:
     (a test of its own looks at it) and does not fail whoever asked for the noise."""
 
     def __init__(self, address: Address):
-        self.clients = [Wire(address, seconds=5) for _ in OTHERS]
+        self.clients = [Wire(address) for _ in OTHERS]
         self.lost: list[str] = []
         try:
             for client, settings, role in zip(self.clients, OTHERS, ROLES):

@@ -2,7 +2,6 @@
 """plugin: pytest options and fixtures of the harness."""
 import os
 import signal
-import sys
 
 import pytest
 
@@ -27,8 +26,8 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    # A run that is told to end still ends what it started (atexit).
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    # A run that is told to end still ends what it started (atexit), and begins no other test.
+    signal.signal(signal.SIGTERM, lambda *_: pytest.exit("told to end", 143))
     proxy.extra_conf.update(word.split("=", 1) for word in config.getoption("--set"))
     if config.getoption("--late") or config.getoption("--few"):
         late.put_in_front(config.getoption("--late"), config.getoption("--few"))
@@ -37,7 +36,22 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "slow: needs minutes or gigabytes, run with --slow")
 
 
+def once_for_all_modes(items) -> list:
+    """Of the tests that differ in the pool mode and in nothing else the first one: PostgreSQL has no pool mode."""
+    first = {}
+    for item in items:
+        params = item.callspec.params if hasattr(item, "callspec") else {}
+        ids = item.callspec.id.split("-") if params else []
+        rest = tuple(word for word in ids if word != params.get("pool_mode"))
+        first.setdefault((item.path, getattr(item, "originalname", item.name), rest), item)
+    return list(first.values())
+
+
 def pytest_collection_modifyitems(config, items):
+    if config.getoption("--via") == "postgres":
+        kept = once_for_all_modes(items)
+        config.hook.pytest_deselected(items=[i for i in items if i not in set(kept)])
+        items[:] = kept
     if not config.getoption("--slow"):
         # Byte by byte is tried where it may matter: where links change.
         twice = [i for i in items if hasattr(i, "callspec") and i.callspec.params.get("chunk") == 1

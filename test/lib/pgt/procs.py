@@ -138,21 +138,28 @@ def run(command: list[str], user: str | None = None, **kwargs) -> str:
 def stat_fields(pid: int) -> list[str] | None:
     """/proc/<pid>/stat after the command name: state, ppid, pgrp, session, ..."""
     try:
-        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+        with open(f"/proc/{pid}/stat", "rb", buffering=0) as file:
+            text = file.read(4096)
     except OSError:
         return None
-    return text.rsplit(")", 1)[1].split()
+    return text.rsplit(b")", 1)[1].decode().split()
 
 
 def session_pids(session: int) -> list[int]:
-    """Living processes of a session (setsid), zombies left out."""
+    """Living processes of a session (setsid), zombies left out. Asked for around each test, on a machine with hundreds of
+    processes: only those of the session are looked at."""
     found = []
     for name in os.listdir("/proc"):
         if not name.isdigit():
             continue
-        fields = stat_fields(int(name))
+        pid = int(name)
+        try:
+            is_in = os.getsid(pid) == session
+        except OSError:
+            continue  # it has ended
+        fields = stat_fields(pid) if is_in else None
         if fields is not None and fields[0] != "Z" and int(fields[3]) == session:
-            found.append(int(name))
+            found.append(pid)
     return sorted(found)
 
 
@@ -259,7 +266,7 @@ class Daemon:
     def wait_exit(self, seconds: float = 20.0) -> int:
         """Exit status once the process has ended and nothing of its session is left."""
         waits.wait_for(f"{self.command[0]} (pid {self.pid}) ends", lambda: not self.is_running(), seconds)
-        waits.wait_for(f"children of {self.command[0]} end", lambda: not session_pids(self.pid), 5)
+        waits.wait_for(f"children of {self.command[0]} end", lambda: not session_pids(self.pid))
         self._end()
         return self.popen.returncode
 

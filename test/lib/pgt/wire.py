@@ -182,7 +182,7 @@ class Wire:
     """One connection. `chunk` > 0 sends everything in pieces of that many bytes."""
     address: Address
     chunk: int = 0
-    seconds: float = 10.0
+    seconds: float = 20.0
     rcvbuf: int = 0
     sock: socket.socket = field(init=False)
     status: dict[str, str] = field(default_factory=dict)

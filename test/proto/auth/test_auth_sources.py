@@ -39,7 +39,7 @@ def test_role_made_in_the_server_is_enough(server, pools):
     pool = ask_query(server, pools)
     assert come(pool, "fresh_role", "first") == "28P01"
     house.make_user(server, "fresh_role", "scram", "first")
-    wait_for("the negative answer is out of date", lambda: come(pool, "fresh_role", "first") == "in", 5)
+    wait_for("the negative answer is out of date", lambda: come(pool, "fresh_role", "first") == "in")
 
 
 @pytest.mark.parametrize("expire", [0, "1s", "1h"])
@@ -52,7 +52,7 @@ def test_changed_password_is_followed(server, pools, expire):
     if expire == 0:
         assert come(pool, "changer", "new") == "in"
     else:
-        wait_for("the new password passes", lambda: come(pool, "changer", "new") == "in", 5)
+        wait_for("the new password passes", lambda: come(pool, "changer", "new") == "in")
     assert come(pool, "changer", "old") == "28P01"
     assert come(pool, "changer", "new") == "in"
 
@@ -193,7 +193,7 @@ def test_client_is_asked_while_the_servers_are(server, pools):
         begin = time.monotonic()
         with Wire(pool.address) as w:
             w.send_startup(user, "postgres")
-            assert w.read().type == "R" and time.monotonic() - begin < 1.8, f"{user} is asked while the servers are"
+            assert w.read().type == "R" and time.monotonic() - begin < 4, f"{user} is asked while the servers are"
 
 
 @pytest.mark.parametrize("query, right", [
@@ -210,7 +210,7 @@ def test_query_of_the_administrator(server, pools, query, right):
     pool = pools([server.address], hba=SCRAM_ALL, passwd="boss:boss_pw\n", auth_user="boss",
                  auth_dbname="postgres", auth_query=query.replace("$1", "$1::text"))
     assert come(pool, "asked", "wrong") == ("57P03" if right == "57P03" else "28P01")
-    wait_for("the right password", lambda: come(pool, "asked") == right, 4)
+    wait_for("the right password", lambda: come(pool, "asked") == right)
     assert come(pool, "asked", "wrong") == ("57P03" if right == "57P03" else "28P01")
 
 
@@ -237,11 +237,11 @@ def test_passwd_is_read_again_when_it_changes(server, pools):
     pool = pools([server.address], hba=SCRAM_ALL, passwd="")
     assert come(pool, "filed") == "28P01"
     house.put(pool.home / "pool_passwd", "filed:filed_pw\n")
-    wait_for("the new entry is used", lambda: come(pool, "filed") == "in", 5)
+    wait_for("the new entry is used", lambda: come(pool, "filed") == "in")
     house.put(pool.home / "pool_passwd", "filed:TEXTother\n")
-    wait_for("the changed entry is used", lambda: come(pool, "filed") == "28P01", 5)
+    wait_for("the changed entry is used", lambda: come(pool, "filed") == "28P01")
     (pool.home / "pool_passwd").unlink()
-    wait_for("the entry is gone with the file", lambda: come(pool, "filed", "other") == "28P01", 5)
+    wait_for("the entry is gone with the file", lambda: come(pool, "filed", "other") == "28P01")
 
 
 @pytest.mark.parametrize("form", ["aes", "gcm"])
@@ -260,7 +260,7 @@ def test_encrypted_entries(server, pools, form):
                            check=True, capture_output=True)
         for method in house.METHODS:
             want = "in" if key == "the key" else "28P01"  # once the entries are read: an empty file leaves it to the server
-            wait_for(f"{method} with {key}", lambda m=method, w=want: come(pool, f"enc_{m}") == w, 5)
+            wait_for(f"{method} with {key}", lambda m=method, w=want: come(pool, f"enc_{m}") == w)
             assert come(pool, f"enc_{method}", "wrong") == "28P01"
 
 
@@ -372,12 +372,12 @@ def test_role_that_may_not_log_in_any_more(server, pools, change, wanted, mode):
     assert come(pool, "pooled") == "in"
     assert come(pool, "pooled", "guess") == "28P01"
     server.rows(change)
-    wait_for("the change is seen", lambda: house.try_login(pool.address, "pooled", "postgres", "pooled_pw", ask=False)[0] != "in", 5)
+    wait_for("the change is seen", lambda: house.try_login(pool.address, "pooled", "postgres", "pooled_pw", ask=False)[0] != "in")
     assert come(pool, "pooled") == wanted
     if change.startswith("drop"):
         house.make_user(server, "pooled", "scram")
     server.rows("alter role pooled login valid until 'infinity'")
-    wait_for("it is there again", lambda: come(pool, "pooled") == "in", 5)
+    wait_for("it is there again", lambda: come(pool, "pooled") == "in")
 
 
 def test_expiry_is_of_passwords(server, pools):
@@ -390,7 +390,7 @@ def test_expiry_is_of_passwords(server, pools):
     for _ in range(3):
         assert come(pool, "trusted") == "in"
     server.rows("alter role trusted nologin")
-    wait_for("the lock is seen", lambda: come(pool, "trusted") == "28000", 5)
+    wait_for("the lock is seen", lambda: come(pool, "trusted") == "28000")
 
 
 def test_nobody_to_ask_keeps_nobody_out(server, pools):
@@ -410,7 +410,7 @@ def test_who_was_locked_stays_out_when_nobody_can_be_asked(pools):
                      num_init_children=1, pool_mode="transaction")
         assert come(pool, "locked") == "in"
         pg.rows("alter role locked nologin")
-        wait_for("the lock is seen", lambda: come(pool, "locked") == "28000", 5)
+        wait_for("the lock is seen", lambda: come(pool, "locked") == "28000")
     finally:
         pg.stop()
     gone = time.monotonic()
@@ -428,7 +428,7 @@ def test_an_answer_that_makes_no_sense_keeps_nobody_out(fake, pools):
                  sr_check_password="looker_pw", num_init_children=1)
     for _ in range(3):
         assert come(pool, "alone") == "in"
-    wait_for("the log says what it is", lambda: 'answered something else than was asked about role "alone"' in pool.log(), 5)
+    wait_for("the log says what it is", lambda: 'answered something else than was asked about role "alone"' in pool.log())
     assert come(pool, "alone", "guess") == "28P01"
 
 

@@ -93,7 +93,7 @@ def test_nobody_is_told_from_others_where_the_server_asks(server):
         log = pool.log()
         assert "auth_relay" in log[log.index('of user "bob" failed'):]
         pool.reload(auth_relay=True)
-        wait_for("the server judges", lambda: house.try_login(pool.address, "bob", "postgres", "bob_pw")[0] == "in", 5)
+        wait_for("the server judges", lambda: house.try_login(pool.address, "bob", "postgres", "bob_pw")[0] == "in")
     finally:
         pool.stop()
 

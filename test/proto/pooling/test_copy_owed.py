@@ -176,7 +176,7 @@ def test_client_goes_away(pg, start_pool, mode):
             begin = waits.now()
             c = login(one, seconds=10)
             goes_on(c)
-            assert waits.now() - begin < 3 * waits.SCALE, "its link is not held for an answer that does not come"
+            assert waits.now() - begin < 8 * waits.SCALE, "its link is not held for an answer that does not come"
             c.bye()
     assert pg.rows("select a from owed") == []
 

@@ -58,7 +58,7 @@ def test_close_waits_for_no_connection(pool, what):
     messages, told = CLOSES[what]
     with Held(pool):
         c.send(messages, SYNC)
-        assert shape(c.ready(seconds=5)) == told + "Z"
+        assert shape(c.ready(seconds=20)) == told + "Z"
     c.send(bind(name="kept"), execute(), SYNC)
     assert shape(c.ready()) == "2DCZ"
     gone = {"named": "s", "twice": "s", "many": "s", "unnamed": "", "sql": "by_sql"}.get(what)
@@ -97,7 +97,7 @@ def test_close_in_a_transaction_that_is_lost(pg, pool):
     assert states(c.simple("select 1")) == ["08006"]
     with Held(pool):
         c.send(close("s"), SYNC)
-        found = c.ready(seconds=5)
+        found = c.ready(seconds=20)
         assert shape(found) == "3Z" and found[-1].body == b"E"
         c.rows("rollback")
     c.send(bind(name="s"), execute(), SYNC)
@@ -135,10 +135,10 @@ def test_cancel_behind_a_close(pg, pool, by):
     c.ready()
     with Held(pool) as held:
         c.send(close("s"), SYNC, query(SLEEP) if by == "simple" else parse(SLEEP) + bind() + execute() + SYNC)
-        assert shape(c.ready(seconds=5)) == "3Z"
+        assert shape(c.ready(seconds=20)) == "3Z"
         held.wait_for_waiting()
         cancel(pool.address, c.pid, c.key)
-        assert states(c.ready(seconds=5)) == ["57014"]
+        assert states(c.ready(seconds=20)) == ["57014"]
     assert c.value("select 1") == "1"
     assert pg.value(f"select count(*) from pg_stat_activity where query = '{SLEEP}'") == "0"
     c.bye()

@@ -21,13 +21,13 @@ def hidden_set(wire, text: bytes) -> None:
 
 
 def check_nobody_else_has_it(pool, own) -> None:
-    others = [login(pool, seconds=5) for _ in range(2)]
+    others = [login(pool) for _ in range(2)]
     for _ in range(4):
         for other in others:
             assert other.value("show work_mem") != "9MB"
     assert own.value("show work_mem") == "9MB", "who set it has it"
     own.bye()
-    others.append(login(pool, seconds=5))
+    others.append(login(pool))
     for _ in range(4):
         for other in others:
             assert other.value("show work_mem") != "9MB"
@@ -36,7 +36,7 @@ def check_nobody_else_has_it(pool, own) -> None:
 
 
 def test_backslash_in_a_plain_string(pool):
-    c = login(pool, seconds=5)
+    c = login(pool)
     c.simple("set standard_conforming_strings = off")
     hidden_set(c, rb"select 'a\''; set work_mem = '9MB'; --'")
     check_nobody_else_has_it(pool, c)
@@ -46,13 +46,13 @@ def test_backslash_in_a_plain_string(pool):
                                   rb"set my.v = 'a\';b'"])
 def test_backslash_in_a_sequence(pool, text):
     """One statement for the server; no statement, or two, for who reads the backslash otherwise."""
-    c = login(pool, seconds=5)
+    c = login(pool)
     c.simple("set standard_conforming_strings = off")
     c.send(parse(text), bind(), execute(), SYNC)
     c.ready()
     own = c.value("show my.v")
     assert own.startswith("a'"), own
-    others = [login(pool, seconds=5) for _ in range(2)]
+    others = [login(pool) for _ in range(2)]
     for _ in range(4):
         for other in others:
             assert other.value("select current_setting('my.v', true)") != own
@@ -69,11 +69,11 @@ def test_backslash_in_what_another_user_prepared(pg, pool):
     """By a default of the role: the same text does nothing for one, and sets something for the other."""
     pg.rows("alter role other_user set standard_conforming_strings = off")
     try:
-        c, other = login(pool, seconds=5), login(pool, seconds=5, user="other_user")
+        c, other = login(pool), login(pool, seconds=20, user="other_user")
         for w in (c, other):
             w.send(parse(TWO_MEANINGS), bind(), execute(), SYNC)
             w.ready()
-        third = login(pool, seconds=5, user="other_user")
+        third = login(pool, seconds=20, user="other_user")
         for _ in range(3):
             assert third.value("select current_setting('my.v', true)") != "leaks"
             assert other.value("select current_setting('my.v', true)") == "leaks"
@@ -84,7 +84,7 @@ def test_backslash_in_what_another_user_prepared(pg, pool):
 def test_backslash_by_a_default_of_the_role(pg, pool):
     pg.rows("alter role postgres set standard_conforming_strings = off")
     try:
-        c = login(pool, seconds=5)
+        c = login(pool)
         hidden_set(c, rb"select 'a\''; set work_mem = '9MB'; --'")
         check_nobody_else_has_it(pool, c)
     finally:
@@ -94,7 +94,7 @@ def test_backslash_by_a_default_of_the_role(pg, pool):
 @pytest.mark.parametrize("how", ["set", "startup"])
 def test_half_a_character_is_no_backslash(pool, how):
     """In SJIS 0x95 0x5c is one character, so the string ends at the quote behind it."""
-    c = login(pool, seconds=5) if how == "set" else login(pool, seconds=5, client_encoding="SJIS")
+    c = login(pool) if how == "set" else login(pool, seconds=20, client_encoding="SJIS")
     if how == "set":
         c.simple("set client_encoding to sjis")
     hidden_set(c, b"select E'\x95\x5c'; set work_mem = '9MB'; --'")
@@ -112,7 +112,7 @@ def test_half_a_character_is_no_backslash(pool, how):
 def test_literals_are_read_as_their_client_has_them(pool, setting, values, sql, answers, named):
     """Two clients say one text: a statement of one is not the other's."""
     name = "s" if named else ""
-    clients = [login(pool, seconds=5) for _ in values]
+    clients = [login(pool) for _ in values]
     for c, value in zip(clients, values):
         c.simple(f"set {setting} = '{value}'" if "," not in value else f"set {setting} = {value}")
     for i in range(6):
@@ -128,7 +128,7 @@ def test_literals_are_read_as_their_client_has_them(pool, setting, values, sql, 
                                      "lower('[now,infinity)'::tstzrange)", "$x$now$x$::timestamptz"])
 def test_a_literal_is_the_time_of_its_own_parse(pool, literal):
     """What one client parsed is not what time it is for the next one, nor for itself when it parses anew."""
-    clients = [login(pool, seconds=5) for _ in range(3)]
+    clients = [login(pool) for _ in range(3)]
     sql = f"select extract(epoch from {literal}), $1::int"
     for c in clients * 3:
         before = float(c.value("select extract(epoch from clock_timestamp())"))
@@ -140,7 +140,7 @@ def test_a_literal_is_the_time_of_its_own_parse(pool, literal):
 
 
 def test_a_literal_of_the_time_is_kept_by_who_parsed_it(pool):
-    c = login(pool, seconds=5)
+    c = login(pool)
     c.send(parse("select 'now'::timestamptz", "s"), SYNC)
     c.ready()
     told = set()
@@ -162,7 +162,7 @@ def test_a_temporary_table_hides_one_that_was_parsed(pg, pool, types):
     pg.rows("drop table if exists hidden")
     pg.rows("create table hidden(a int)")
     for _ in range(2):
-        c = login(pool, seconds=5)
+        c = login(pool)
         c.simple("create temp table other(a int)")
         use(c, "insert into hidden values ($1)", "s", ["1"], types)
         c.simple("drop table other")
@@ -183,7 +183,7 @@ def test_a_table_hides_one_that_was_parsed(pg, pool, how):
                 "create schema hides", "create schema hides_late", "create table hides.late(a int)",
                 "create table hides_late.t(a int)", "drop table if exists public.t", "create table public.t(a int)"):
         pg.rows(sql)
-    clients = [login(pool, seconds=5) for _ in range(3)]
+    clients = [login(pool) for _ in range(3)]
     for c in clients:
         c.simple("set search_path = hides, public")
     for c in clients[:2]:
@@ -200,7 +200,7 @@ def test_a_table_hides_one_that_was_parsed(pg, pool, how):
 def test_a_function_that_fits_better(pg, pool):
     pg.rows("drop function if exists fits(int)")
     pg.rows("create or replace function fits(numeric) returns text language sql as $$ select 'numeric' $$")
-    a, b = login(pool, seconds=5), login(pool, seconds=5)
+    a, b = login(pool), login(pool)
     assert use(a, "select fits(1)", "s") == [[b"numeric"]]
     a.simple("create function fits(int) returns text language sql as $$ select 'int' $$")
     assert use(b, "select fits(1)", "s") == [[b"int"]]

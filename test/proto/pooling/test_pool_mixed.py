@@ -132,7 +132,7 @@ def test_names_of_what_is_sent_again(pg, start_pool):
     pool = start_pool(pg.address, num_init_children=1, pool_mode="transaction")
     pg.rows("drop table if exists mix_c")
     pg.rows("create table mix_c(a int)")
-    with login(pool, seconds=5) as w:
+    with login(pool) as w:
         w.send(parse("select * from mix_c", "s"), bind(name="s"), execute(), SYNC)
         w.ready()
         pg.rows("alter table mix_c add b int")

@@ -262,7 +262,7 @@ def test_what_is_parsed_already_waits_for_no_link(one, begins):
     """Some drivers wait for the answer to a Parse with all their sessions, also with the one that has the connection. What
     no server has parsed waits, and what came to nothing; a name that is taken is the server's to refuse."""
     pool = one()
-    a, b = login(pool, seconds=5), login(pool, seconds=5)
+    a, b = login(pool), login(pool)
     if begins:
         b.simple("begin")
     a.send(parse("select 41 + $1::int", "mine"), SYNC)
@@ -277,7 +277,7 @@ def test_what_is_parsed_already_waits_for_no_link(one, begins):
         b.send(parse("select 41 + $1::int", name), SYNC)
         found = b.ready()
         assert ("".join(m.type for m in found), found[-1].body) == ("1Z", b"T" if begins else b"I")
-    waiting = [login(pool, seconds=5) for _ in range(5)]
+    waiting = [login(pool) for _ in range(5)]
     for w, messages in zip(waiting, ([parse("select 40", "new")], [parse("select no_such_column", "x")], [parse("select 41 + $1::int")],
                                      [parse("select 41 + $1::int", "one"), bind(["1"], name="one"), execute()], [query("select 1")])):
         w.send(*messages, SYNC)

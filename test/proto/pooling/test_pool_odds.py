@@ -102,7 +102,7 @@ def test_stale_plans_of_a_tied_session(pg, pool):
 def test_sync_behind_a_string_that_copies(pg, pool, sql, end):
     """A Sync in a COPY is nothing, and nothing waits for it."""
     pg.rows("create table if not exists odds_copy(a int)")
-    c = login(pool, seconds=5)
+    c = login(pool)
     c.send(query(sql), SYNC)
     c.read_until("G")
     c.send(copy_data(b"1\n"), SYNC, COPY_DONE if end == "done" else copy_fail("no"))
@@ -122,7 +122,7 @@ def test_copy_whose_server_dies_before_the_sync_that_counts(pg, start_pool, conf
     """The Sync in it was ignored: nothing is committed, and nobody is told so."""
     pg.rows("create table if not exists odds_unsynced(a int)")
     nodes = [pg.address] * (2 if "load_balance_mode" in conf else 1)
-    c = login(start_pool(*nodes, num_init_children=1, **conf), seconds=5)
+    c = login(start_pool(*nodes, num_init_children=1, **conf), seconds=20)
     c.send(pgx("copy odds_unsynced from stdin"), SYNC, *([] if waits else [copy_data(b"1\n"), COPY_DONE, FLUSH]))
     c.read_until("G")
     if waits:
@@ -150,7 +150,7 @@ def test_copy_that_fails_with_a_sync_over_several_servers(pg, start_pool):
     """Which Syncs the server read before its COPY failed is asked."""
     pg.rows("create table if not exists odds_copy(a int)")
     one = start_pool(pg.address, pg.address, num_init_children=1, load_balance_mode=True)
-    c = login(one, seconds=5)
+    c = login(one)
     c.send(parse("copy odds_copy from stdin"), bind(), execute(), SYNC)
     c.read_until("G")
     c.send(copy_data(b"bad\n"), COPY_DONE, SYNC)
@@ -166,7 +166,7 @@ def test_rest_of_a_message_behind_a_failed_copy(pg, start_pool):
     in the middle of a message, for the next statement on it would be taken for that rest (sim_run --seed 1684)."""
     pg.rows("create table if not exists odds_copy(a int)")
     one = start_pool(pg.address, num_init_children=1, pool_mode="transaction", max_backend_connections=1)
-    c = login(one, seconds=5)
+    c = login(one)
     half = copy_data(b"1234567\n")
     pid = c.value("select pg_backend_pid()")
     c.send(query("copy odds_copy from stdin"))
@@ -181,7 +181,7 @@ def test_rest_of_a_message_behind_a_failed_copy(pg, start_pool):
 def test_query_in_the_middle_of_a_sequence(pg, pool):
     """It has a ReadyForQuery of its own, so what it made stays when the rest of the sequence fails: the next one
     who gets the connection must not find it."""
-    c, other = login(pool, seconds=5), login(pool, seconds=5)
+    c, other = login(pool), login(pool)
     c.send(parse("select 1"), query("create temp table odds_own(a int); set work_mem = '7MB'"), execute("nobody"), SYNC)
     assert states(c.ready(2)) == ["34000"]
     assert c.value("show work_mem") == "7MB"

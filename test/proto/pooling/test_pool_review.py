@@ -26,7 +26,7 @@ def test_half_a_copy_message_when_the_copy_fails(pg, pool, sql):
     client says."""
     pg.rows("drop table if exists rev_copy")
     pg.rows("create table rev_copy(a int)")
-    a, b = login(pool), login(pool, seconds=5)
+    a, b = login(pool), login(pool)
     big = copy_data(b"x" * 50000)
     a.send(query(sql), copy_data(b"not a number\n"), big[:1000])
     assert len(states(a.ready())) == 1
@@ -44,7 +44,7 @@ def test_half_a_copy_message_when_the_copy_fails(pg, pool, sql):
 @pytest.mark.parametrize("inside", [False, True], ids=["alone", "in_transaction"])
 def test_link_dies_between_messages_of_a_sequence(pg, pool, first, inside):
     """Nothing is owed at that moment: one error all the same, and one ReadyForQuery for the Sync."""
-    c = login(pool, seconds=5)
+    c = login(pool)
     if inside:
         c.rows("begin")
         assert c.value("select 1") == "1"
@@ -65,7 +65,7 @@ def test_writes_in_a_pipeline_to_a_server_that_takes_none(pg, pool):
     """Each has its error and its ReadyForQuery."""
     pg.rows("drop table if exists rev_ro")
     pg.rows("create table rev_ro(a int)")
-    c = login(pool, seconds=5)
+    c = login(pool)
     pg.rows("alter database postgres set default_transaction_read_only = on")
     try:
         pg.end_sessions()
@@ -86,7 +86,7 @@ def test_stale_plans_in_a_pipeline(pg, pool):
     """As many answers as questions, in their order."""
     pg.rows("drop table if exists rev_stale")
     pg.rows("create table rev_stale(a int); insert into rev_stale values (1)")
-    c = login(pool, seconds=5)
+    c = login(pool)
     c.send(parse("select * from rev_stale", "s"), SYNC)
     c.ready()
     c.send(bind(name="s"), execute(), SYNC)
@@ -107,7 +107,7 @@ def test_stale_plans_in_a_pipeline(pg, pool):
 @pytest.mark.parametrize("wait", [False, True])
 def test_many_statements_behind_an_error(pool, wait):
     """All of them are skipped up to the Sync."""
-    c = login(pool, seconds=5)
+    c = login(pool)
     c.send(parse("selec"), FLUSH)
     if wait:
         c.read_until("E")
@@ -134,7 +134,7 @@ def test_names_like_ours(pool, name):
 
 def test_discard_temp_is_rolled_back_to_a_savepoint(pool):
     """The temporary table is there still, and the session tied to it."""
-    c, other = login(pool, seconds=5), login(pool, seconds=5)
+    c, other = login(pool), login(pool)
     c.rows("create temp table rev_temp(a int)")
     for sql in ("begin", "savepoint a", "discard temp", "rollback to a", "commit"):
         c.rows(sql)
@@ -171,7 +171,7 @@ def test_settings_and_savepoints(pg, pool, steps, way):
     """What a transaction leaves is what the server says, and nobody else's."""
     with login(pg) as direct:
         expected = walk(direct, steps, way)
-    c, other = login(pool, seconds=5), login(pool, seconds=5)
+    c, other = login(pool), login(pool)
     assert walk(c, steps, way) == expected
     c.simple("rollback")
     assert c.value("show work_mem") == expected
@@ -200,9 +200,9 @@ def test_prepared_in_sql_for_a_table_that_is_gone(pg, pool):
     """A statement that cannot be made any more is no trouble for those that do not name it."""
     pg.rows("drop table if exists rev_gone")
     pg.rows("create table rev_gone(a int)")
-    c = login(pool, seconds=5)
+    c = login(pool)
     c.rows("prepare q as select * from rev_gone")
-    other = login(pool, seconds=5)
+    other = login(pool)
     assert other.value("select 1") == "1"
     pg.rows("drop table rev_gone")
     pg.end_sessions()
@@ -245,7 +245,7 @@ def test_a_read_that_kills_its_server_process(pg, pool):
 @pytest.mark.parametrize("wait", [False, True])
 def test_query_behind_an_error_without_sync(pg, pool, sql, wait):
     """The server skips it; so does nobody wait for an answer to it."""
-    c = login(pool, seconds=5)
+    c = login(pool)
     c.send(parse("selec"), FLUSH)
     if wait:
         c.read_until("E")
@@ -259,7 +259,7 @@ def test_large_write_to_a_server_that_takes_none(pg, pool):
     """It comes in pieces, and is refused once."""
     pg.rows("drop table if exists rev_ro")
     pg.rows("create table rev_ro(a int)")
-    c = login(pool, seconds=5)
+    c = login(pool)
     pg.rows("alter database postgres set default_transaction_read_only = on")
     try:
         pg.end_sessions()
@@ -286,7 +286,7 @@ def test_a_parameter_changes_with_what_is_sent_again(pg, start_pool, mode):
     pg.rows("drop table if exists rev_twice")
     pg.rows("create table rev_twice(a int)")
     pool = start_pool(pg.address, num_init_children=1, pool_mode=mode)
-    c = login(pool, seconds=5)
+    c = login(pool)
     c.send(parse("select * from rev_twice", "s"), bind(name="s"), execute(), SYNC)
     c.ready()
     sequences = (parse("insert into rev_twice values (1)") + bind() + describe(what="P") + execute() + SYNC,
@@ -333,7 +333,7 @@ def test_unlooked_parse_with_pins_off(pg, start_pool):
 def test_refused_statement_in_a_pipeline(pg, start_pool, inside):
     """Errors and ReadyForQuery in the order of what was asked."""
     pool = start_pool(pg.address, num_init_children=1, pool_mode="transaction", pin_on_session_state="error")
-    c = login(pool, seconds=5)
+    c = login(pool)
     if inside:
         c.rows("begin")
         assert c.value("select 1") == "1"
@@ -350,7 +350,7 @@ def test_cancel_at_any_moment(pg, pool):
     """Aimed at what is put in front of a client's statement: BEGIN and settings are not what it hits."""
     pg.rows("drop table if exists rev_cancel")
     pg.rows("create table rev_cancel(a int)")
-    c, other = login(pool, seconds=5), login(pool, seconds=5)
+    c, other = login(pool), login(pool)
     c.rows("set work_mem = '9MB'")
     for i in range(60):
         assert other.value("show work_mem") == "4MB"
@@ -369,7 +369,7 @@ def test_cancel_at_any_moment(pg, pool):
 
 def test_settings_under_a_timeout_of_the_last_client(pg, pool):
     """A statement_timeout that another left on the link does not keep its settings there."""
-    hasty, c = login(pool, seconds=5), login(pool, seconds=5)
+    hasty, c = login(pool), login(pool)
     hasty.rows("set statement_timeout = '1ms'")
     for _ in range(100):
         hasty.simple("select 1")

@@ -21,8 +21,8 @@ def pool(pg, start_pool):
 @pytest.mark.parametrize("is_run", [False, True], ids=["bound", "run"])
 def test_link_dies_with_a_portal_or_savepoint(pg, pool, sql, is_run):
     """A portal that would change the session, or a savepoint that is none, goes with the link; the worker stays."""
-    other = login(pool, seconds=5)
-    c = login(pool, seconds=5)
+    other = login(pool)
+    c = login(pool)
     c.send(parse(sql, ""), bind(), *([execute()] if is_run else []), FLUSH)
     c.read_until("2", "E")
     if is_run:
@@ -41,7 +41,7 @@ def test_link_dies_with_a_portal_or_savepoint(pg, pool, sql, is_run):
 @pytest.mark.parametrize("sql", ["begin", "commit", "rollback"])
 def test_link_dies_behind_an_error(pg, pool, sql):
     """The word behind it was skipped: there is no transaction."""
-    c = login(pool, seconds=5)
+    c = login(pool)
     c.send(describe("no_such"), pgx(sql), FLUSH)
     assert c.read_until("E")[-1].sqlstate == "26000"
     pg.end_sessions()
@@ -54,7 +54,7 @@ def test_link_dies_behind_an_error(pg, pool, sql):
 @pytest.mark.parametrize("extended", [False, True], ids=["simple", "extended"])
 def test_policy_changes_while_it_waits(pg, pool, extended):
     """What waits for a link is not allowed any more: it is told so, and nobody waits behind it."""
-    a, b, c = login(pool, seconds=5), login(pool, seconds=5), login(pool, seconds=5)
+    a, b, c = login(pool), login(pool), login(pool)
     a.rows("begin")
     a.value("select 1")
     b.send(*([parse("listen x"), bind(), execute(), SYNC] if extended else [query("listen x")]))
@@ -71,7 +71,7 @@ def test_policy_changes_while_it_waits(pg, pool, extended):
 
 def test_sync_behind_an_error_and_a_command_of_ours(pool):
     """The server skips up to a Sync that waited for the server."""
-    c = login(pool, seconds=5)
+    c = login(pool)
     c.send(parse("show pool_version", "v"), bind(name="nowhere"), SYNC)
     assert [m.type for m in c.ready()] == ["1", "E", "Z"]
     c.send(parse("select 1"), parse("show pool_version", "v"), bind(name="nowhere"), execute(), SYNC)
@@ -89,7 +89,7 @@ def test_link_dies_before_a_copy_that_is_sent_already(pg, start_pool):
         holder.login()
         holder.rows("begin")
         holder.rows("lock table third_copy")
-        c = login(pool, seconds=5)
+        c = login(pool)
         c.send(query("copy third_copy from stdin"), copy_data(b"1\n"), COPY_DONE)
         waits.wait_for("it waits", lambda: pg.rows("select 1 from pg_stat_activity where wait_event_type = 'Lock'"))
         pg.rows("select pg_terminate_backend(pid) from pg_stat_activity where wait_event_type = 'Lock'")
@@ -102,7 +102,7 @@ def test_link_dies_before_a_copy_that_is_sent_already(pg, start_pool):
 
 def test_parse_in_a_transaction_that_was_lost(pg, pool):
     """Nothing can be prepared in it, also when the next link has that very statement already."""
-    c, d = login(pool, seconds=5), login(pool, seconds=5)
+    c, d = login(pool), login(pool)
     c.rows("begin")
     c.value("select 1")
     pg.end_sessions()

@@ -54,7 +54,7 @@ def test_a_message_without_end(pg, start_pool, mode, kind):
 @pytest.mark.parametrize("sets", ["set role boss", "set app.who = 'a'", "create temp table shadow(a int)"])
 def test_what_is_not_parsed_ties_the_session(latin, start_pool, way, sets):
     pool = pool_of(start_pool, latin.address)
-    a, b = login(pool, database="latin"), login(pool, database="latin", seconds=4)
+    a, b = login(pool, database="latin"), login(pool, database="latin")
     if way == "simple":
         a.simple(f"{sets}; select {BYTES}")
     elif "temp" in sets:
@@ -109,7 +109,7 @@ def test_begin_in_two_spellings(pg, start_pool):
 def test_named_statement_without_a_parse_of_ours(latin, start_pool):
     """It is executed later, in another exchange."""
     pool = pool_of(start_pool, latin.address)
-    a, b = login(pool, database="latin"), login(pool, database="latin", seconds=4)
+    a, b = login(pool, database="latin"), login(pool, database="latin")
     a.send(parse(f"select set_config('role', 'boss', false), {BYTES}", "s"), SYNC)
     a.ready()
     assert b.value("select current_user") == "postgres"

@@ -206,7 +206,7 @@ def test_cancel_while_a_link_is_opened(fake, start_pool, how):
 def test_login_while_all_links_are_held(pg, pool):
     """Who only logs in needs no link: what the server tells at a login is known."""
     holders, more = hold_all_links(pool, 1)
-    c = login(pool, seconds=5)
+    c = login(pool)
     assert c.status["TimeZone"] == "UTC"
     for w in (c, *holders, *more):
         w.bye()
@@ -241,7 +241,7 @@ def test_waiting_client_vanishes(pg, pool, how, more):
         if more:
             w.send(more)
         w.reset() if how == "reset" else w.sock.close()
-    waits.wait_for("pgpool has noticed", lambda: len(shown(watcher)) == 1 + LINKS + 3, 3)
+    waits.wait_for("pgpool has noticed", lambda: len(shown(watcher)) == 1 + LINKS + 3)
     for h in holders:
         h.rows("commit")
     for w in waiting[1::2]:
@@ -423,7 +423,7 @@ def test_client_dies_in_a_message(pg, start_pool, mode):
         start = waits.now()
         with login(one) as other:
             same = other.value("select pg_backend_pid()") == pid
-            assert waits.now() - start < 5 * waits.SCALE, name
+            assert waits.now() - start < 8 * waits.SCALE, name  # it would be given up after 10 s
             assert is_kept in (None, same), name
             assert other.value("select count(*) from van_half") == "0", name
             assert other.value("select 'next'") == "next"
