@@ -8,7 +8,8 @@ import time
 
 import pytest
 
-from pgt import waits
+from pgt import procs, waits
+from pgt.trio import wait_replayed
 from pgt.wire import SYNC, Wire, bind, execute, parse
 from test_balance_tx import PORT, code, is_standby, ok, weights
 from test_monitor import Trio, column, pool_for, wait_settled
@@ -50,17 +51,8 @@ def replay(cluster, what: str) -> None:
         cluster.nodes[i].rows(f"select pg_wal_replay_{what}()")
 
 
-# With synchronous_commit = off what is written ends before the last commit. Where the next record will begin is
-# behind the header of its page, if there is one; what was replayed ends in front of it.
-END_OF_WAL = """select x - case when x % pg_size_bytes(current_setting('wal_segment_size')) = 40 then 40
-                     when x % 8192 = 24 then 24 else 0 end from pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0') x"""
-
-
 def caught_up(cluster) -> None:
-    at = cluster.primary.value(END_OF_WAL)
-    for i in cluster.standbys:
-        waits.wait_for("it has replayed", lambda i=i: cluster.nodes[i].value(
-            f"select pg_wal_lsn_diff(pg_last_wal_replay_lsn(), '0/0') >= {at}") == "t")
+    wait_replayed(cluster.primary, *(cluster.nodes[i] for i in cluster.standbys))
 
 
 def away(cluster, wire) -> bool:
@@ -73,6 +65,33 @@ COUNT = "select count(*), inet_server_port() from w"
 def count(wire) -> tuple[int, int]:
     found = wire.rows(COUNT)[0]
     return int(found[0]), int(found[1])
+
+
+def count_away(cluster, wire, read=count) -> int:
+    """What a standby says. It must have been heard within read_consistency_wait that it has all: on a busy machine that takes some
+    reads, which are the primary's."""
+    found = []
+
+    def is_away():
+        found[:] = read(wire)
+        return is_standby(cluster, found[1])
+    waits.wait_for("a standby is read", is_away)
+    return found[0]
+
+
+def begin_away(cluster, wire, begin: str) -> int:
+    """As count_away, the first read of a transaction, which is open then."""
+    found = []
+
+    def is_away():
+        ok(wire, begin)
+        found[:] = count(wire)
+        if not is_standby(cluster, found[1]):
+            ok(wire, "commit")
+            return False
+        return True
+    waits.wait_for("a standby is read", is_away)
+    return found[0]
 
 
 def test_eventual_shows_less(cluster, make):
@@ -107,36 +126,35 @@ def test_own_writes_are_seen(cluster, make, how):
     ok(wire, "commit")
     replay(cluster, "resume")
     caught_up(cluster)
-    assert is_standby(cluster, count(wire)[1])
+    count_away(cluster, wire)
     if how == "session":  # within a transaction nothing is asked: what was missed is asked when it is over
         ok(wire, "begin", "insert into w values (4)", "commit")
         ok(wire, "begin")
         count(wire)
         ok(wire, "commit")
         caught_up(cluster)
-        ok(wire, "begin")
-        assert is_standby(cluster, count(wire)[1])
+        begin_away(cluster, wire, "begin")
         ok(wire, "commit")
     wire.bye()
 
 
 def test_waits_for_the_standby(cluster, make):
-    wire = login(cluster, make(read_consistency="session", read_consistency_wait=10000))
+    wire = login(cluster, make(read_consistency="session", read_consistency_wait=60000))
     before, _ = count(wire)
     replay(cluster, "pause")
     ok(wire, "insert into w values (1)")
+    began = time.monotonic()
     later = threading.Timer(0.5, replay, (cluster, "resume"))
     later.start()
-    began = time.monotonic()
     seen, port = count(wire)
+    took = time.monotonic() - began
     later.join()
-    assert (seen, is_standby(cluster, port)) == (before + 1, True)
-    assert 0.3 < time.monotonic() - began < 8
+    assert (seen, is_standby(cluster, port), took > 0.45) == (before + 1, True, True)
     wire.bye()
 
 
 def test_session_that_has_not_written_does_not_wait(cluster, make):
-    pool = make(read_consistency="session", read_consistency_wait=10000)
+    pool = make(read_consistency="session", read_consistency_wait=60000)
     wire, writer = login(cluster, pool), login(cluster, pool)
     before, _ = count(wire)
     replay(cluster, "pause")
@@ -144,7 +162,7 @@ def test_session_that_has_not_written_does_not_wait(cluster, make):
     began = time.monotonic()
     seen, port = count(wire)
     assert (seen, is_standby(cluster, port)) == (before, True)
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 30
     wire.bye()
     writer.bye()
 
@@ -173,11 +191,20 @@ def test_uncommitted_writes_are_seen(cluster, make, how):
     wire.bye()
 
 
+def tell_lag(home, seconds: int) -> None:
+    """To replication_delay_source_cmd, of both standbys."""
+    (home / "lag.new").write_text(f"{seconds * 1000} {seconds * 1000}\n", encoding="ascii")
+    (home / "lag.new").rename(home / "lag")
+
+
 def test_tables_written_lately(cluster, make):
-    """Somebody's write keeps everybody's reads of that table on the primary for a while; others go on."""
+    """Somebody's write keeps everybody's reads of that table on the primary for a while, five times the lag; others go on. A command
+    says what the lag is: a server's own word of it may be of a moment in which there was next to none."""
+    home = procs.folder("lag")
+    tell_lag(home, 0)
     pool = make(disable_load_balance_on_write="dml_adaptive_global", num_init_children=2,
-                track_table_mutation_cold_start_duration=0, track_table_mutation_max_staleness=60000,
-                sr_check_period=1)
+                track_table_mutation_cold_start_duration=0, track_table_mutation_max_staleness=600000,
+                sr_check_period=1, replication_delay_source_cmd=f"cat {home}/lag #")
     wires = [login(cluster, pool) for _ in range(4)]
     other = "select inet_server_port() from other right join t on true limit 1"
     table = "select inet_server_port() from w right join t on true limit 1"
@@ -187,14 +214,14 @@ def test_tables_written_lately(cluster, make):
     for wire in wires:
         assert is_standby(cluster, wire.value(table)), "rolled back"
     replay(cluster, "pause")
-    cluster.primary.rows("drop table if exists lags; create table lags()")
-    waits.wait_for("the lag is known, of which the time is a multiple", lambda: all(
-        float(column(pool, "replication_delay")[i].split()[0]) >= 1 for i in cluster.standbys), 20)
+    tell_lag(home, 20)
+    waits.wait_for("the lag is known", lambda: [column(pool, "replication_delay")[i] for i in cluster.standbys] == ["20.000000 seconds"] * 2)
     ok(wires[1], "begin", "insert into w values (1)", "commit")
     assert [is_standby(cluster, wire.value(table)) for wire in wires] == [False] * 4
     assert [is_standby(cluster, wire.value(other)) for wire in wires] == [True] * 4
     replay(cluster, "resume")
-    waits.wait_for("the mark runs out", lambda: is_standby(cluster, wires[2].value(table)), 30)
+    tell_lag(home, 0)
+    waits.wait_for("the mark runs out", lambda: is_standby(cluster, wires[2].value(table)))
     for wire in wires:
         wire.bye()
 
@@ -241,8 +268,7 @@ def batch_count(wire) -> tuple[int, int]:
 def test_own_writes_are_seen_in_transaction_mode(cluster, make, how):
     wire = login(cluster, make(read_consistency=how, read_consistency_wait=200, **SHARED))
     caught_up(cluster)
-    before, port = count(wire)
-    assert is_standby(cluster, port)
+    before = count_away(cluster, wire)
     replay(cluster, "pause")
     for n in range(5):
         ok(wire, "insert into w values (1)")
@@ -259,10 +285,10 @@ def test_own_writes_are_seen_in_transaction_mode(cluster, make, how):
     ok(wire, "commit")
     replay(cluster, "resume")
     caught_up(cluster)
-    assert is_standby(cluster, count(wire)[1])
-    assert is_standby(cluster, batch_count(wire)[1])
-    ok(wire, "begin isolation level repeatable read, read only")
-    assert is_standby(cluster, count(wire)[1]) and count(wire)[0] == before + 7
+    count_away(cluster, wire)
+    count_away(cluster, wire, batch_count)
+    assert begin_away(cluster, wire, "begin isolation level repeatable read, read only") == before + 7
+    assert count(wire)[0] == before + 7
     ok(wire, "commit")
     wire.bye()
 
@@ -285,9 +311,7 @@ def test_each_read_of_a_read_only_transaction_sees_what_others_wrote(cluster, ma
         ok(wire, "commit")
         replay(cluster, "resume")
     caught_up(cluster)
-    ok(wire, "begin read only, isolation level repeatable read")
-    before, port = count(wire)
-    assert is_standby(cluster, port)
+    before = begin_away(cluster, wire, "begin read only, isolation level repeatable read")
     ok(writer, "insert into w values (1)")
     assert count(wire)[0] == before
     ok(wire, "commit")
@@ -296,18 +320,18 @@ def test_each_read_of_a_read_only_transaction_sees_what_others_wrote(cluster, ma
 
 
 def test_waits_for_the_standby_in_transaction_mode(cluster, make):
-    wire = login(cluster, make(read_consistency="session", read_consistency_wait=10000, **SHARED))
+    wire = login(cluster, make(read_consistency="session", read_consistency_wait=60000, **SHARED))
     for read in (count, batch_count):
         before, _ = count(wire)
         replay(cluster, "pause")
         ok(wire, "insert into w values (1)")
+        began = time.monotonic()
         later = threading.Timer(0.5, replay, (cluster, "resume"))
         later.start()
-        began = time.monotonic()
         seen, port = read(wire)
+        took = time.monotonic() - began
         later.join()
-        assert (seen, is_standby(cluster, port)) == (before + 1, True)
-        assert 0.3 < time.monotonic() - began < 8
+        assert (seen, is_standby(cluster, port), took > 0.45) == (before + 1, True, True)
         caught_up(cluster)
     wire.bye()
 
@@ -318,8 +342,7 @@ def test_global_in_transaction_mode(cluster, make):
                 **SHARED)
     wires = [login(cluster, pool) for _ in range(5)]
     caught_up(cluster)
-    before, port = count(wires[0])
-    assert is_standby(cluster, port)
+    before = count_away(cluster, wires[0])
     replay(cluster, "pause")
     for n, writer in enumerate(wires):
         ok(writer, "insert into w values (1)")
@@ -327,13 +350,13 @@ def test_global_in_transaction_mode(cluster, make):
         assert [batch_count(reader)[0] for reader in wires] == [before + n + 1] * 5
     replay(cluster, "resume")
     caught_up(cluster)
-    assert [is_standby(cluster, count(reader)[1]) for reader in wires] == [True] * 5
+    assert [count_away(cluster, reader) for reader in wires] == [before + 5] * 5
     for wire in wires:
         wire.bye()
 
 
 def test_only_writers_wait_in_transaction_mode(cluster, make):
-    pool = make(read_consistency="session", read_consistency_wait=10000, default_pool_size=2, **SHARED)
+    pool = make(read_consistency="session", read_consistency_wait=60000, default_pool_size=2, **SHARED)
     wire, writer = login(cluster, pool), login(cluster, pool)
     before, _ = count(wire)
     replay(cluster, "pause")
@@ -341,7 +364,7 @@ def test_only_writers_wait_in_transaction_mode(cluster, make):
     began = time.monotonic()
     seen, port = count(wire)
     assert (seen, is_standby(cluster, port)) == (before, True)
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 30
     wire.bye()
     writer.bye()
 
@@ -393,7 +416,9 @@ def test_random_writes_and_reads_with_replay_paused(cluster, make, mode):
     wires = [login(cluster, pool) for _ in range(4)]
     wrote = [0] * len(wires)
     seen = set()
-    for step in range(160):
+    for step in range(2000):
+        if step >= 160 and seen == {True, False}:
+            break  # a standby that is asked answers in 20 ms: not always, on a busy machine
         if step % 8 == 0:
             replay(cluster, rnd.choice(["pause", "resume"]))
         who = rnd.randrange(len(wires))

@@ -80,7 +80,7 @@ def test_a_write_around_us_is_seen(rows, start_pool, read, write):
             for part in write.split("; "):
                 assert all(m.type != "E" for m in around.simple(part)), part
             want = one(around, read)
-        waits.wait_for("the new value is told", lambda: one(w, read) == want, 5)
+        waits.wait_for("the new value is told", lambda: one(w, read) == want)
         waits.holds_for("and no other", lambda: one(w, read) == want, 0.3)
     rows.rows("alter table t alter v type text")
 
@@ -100,7 +100,7 @@ def test_another_key_around_us(rows, start_pool):
         waits.wait_for("the new key is known", lambda: good(pool)["emptied"] != "0")
         warm(pool, w, read)
         rows.rows("update k set id = 700 where id = 7")
-        waits.wait_for("the row is gone", lambda: one(w, read) == "0", 5)
+        waits.wait_for("the row is gone", lambda: one(w, read) == "0")
 
 
 def test_how_long_it_takes(rows, start_pool):
@@ -165,7 +165,7 @@ def test_a_hidden_commit_is_not_kept(start_pool):
                 os.kill(pid, signal.SIGCONT)
             writer.join(30)
             assert primary.value(read) == "new"
-            waits.wait_for("it is told", lambda: one(w, read) == "new", 5)
+            waits.wait_for("it is told", lambda: one(w, read) == "new")
             waits.holds_for("and no other", lambda: one(w, read) == "new", 0.3)
     finally:
         for pid in stopped:

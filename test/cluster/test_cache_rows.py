@@ -136,7 +136,7 @@ def test_what_is_written_goes(tables, start_pool, read, write, ours):
         want = tables.rows(read)
         told = w.rows(read)
         assert not ours or as_text(told) == as_text(want), (told, want)  # his own write
-        waits.wait_for("the new value is told", lambda: as_text(w.rows(read)) == as_text(want), 5)
+        waits.wait_for("the new value is told", lambda: as_text(w.rows(read)) == as_text(want))
         waits.holds_for("and no other", lambda: as_text(w.rows(read)) == as_text(want), 0.2)
 
 
@@ -216,7 +216,7 @@ def test_joins(tables, start_pool, read, mode, ours):
             if ours:
                 assert as_text(w.rows(read)) == want, write  # his own write
             else:
-                waits.wait_for(f"{write} is told", lambda: as_text(w.rows(read)) == want, 5)  # noqa: B023
+                waits.wait_for(f"{write} is told", lambda: as_text(w.rows(read)) == want)  # noqa: B023
             if mode == "wal" and lives:
                 waits.wait_for("it was read in the stream", lambda: good(pool)["transactions"] != before)  # noqa: B023
                 assert is_hit(pool, w, read), write

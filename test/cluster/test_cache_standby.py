@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from pgt import postgres, procs, waits
-from pgt.trio import make_standby
+from pgt.trio import make_standby, wait_replayed
 from pgt.wire import Wire
 
 from test_cache_around import hits, one
@@ -99,7 +99,7 @@ def test_what_a_standby_answers_is_kept(pair, start_pool, mode, how):
         assert show(pool)[0]["select_cnt"] == "0"
         with login(pool) as writer:
             writer.simple("update t set v = 'new' where id = 1")
-        waits.wait_for("the new value", lambda: one(w, READ) == "new", 5)
+        waits.wait_for("the new value", lambda: one(w, READ) == "new")
         kept(pool, w)
         waits.holds_for("and no other", lambda: one(w, READ) == "new", 0.5)
 
@@ -273,8 +273,7 @@ def test_random_writes_with_a_late_standby(pair, start_pool, mode):
                 one(w, f"select v from t where id = {i}")
             if turn % 3 == 1:
                 pair.standby.rows("select pg_wal_replay_resume()")
-                lsn = pair.primary.value("select pg_current_wal_lsn()")
-                waits.wait_for("all is replayed", lambda at=lsn: pair.standby.value(f"select pg_last_wal_replay_lsn() >= '{at}'") == "t")
+                wait_replayed(pair.primary, pair.standby)
                 good(pool)
                 for i in range(1, 9):
                     assert one(w, f"select v from t where id = {i}") == str(turn), (turn, i)

@@ -14,7 +14,7 @@ from test_cache_stream import LOGICAL, good
 from test_monitor import show
 
 from pgt import postgres, waits
-from pgt.trio import make_standby
+from pgt.trio import make_standby, wait_replayed
 from pgt.wire import SYNC, Wire, bind, describe, execute, parse
 
 MINUTES = float(os.environ.get("PGT_MINUTES", "30"))
@@ -193,9 +193,7 @@ class Model:
     def compare(self, number: int) -> None:
         """All is quiet: what is told through pgpool, twice, is what the primary has."""
         primary = self.nodes[0]
-        lsn = primary.value("select pg_current_wal_insert_lsn()")
-        for standby in self.nodes[1:]:
-            waits.wait_for("the standbys are there", lambda: standby.value(f"select pg_last_wal_replay_lsn() >= '{lsn}'") == "t", 60)  # noqa: B023
+        wait_replayed(*self.nodes)
         good(self.pool)
         pick = random.Random(SEED + number)
         with Wire(self.pool.address, seconds=60) as ours, Wire(primary.address, seconds=60) as direct:

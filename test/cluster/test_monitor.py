@@ -65,7 +65,7 @@ def roles(at: int) -> list[str]:
     return ["primary" if i == at else "standby" for i in range(3)]
 
 
-def wait_settled(pool, at: int, seconds: float = 15) -> None:
+def wait_settled(pool, at: int, seconds: float = 40) -> None:
     waits.wait_for(f"node {at} is the primary and all are up", lambda: column(pool, "role") == roles(at)
                    and column(pool, "status") == ["up"] * 3, seconds)
 
@@ -88,8 +88,7 @@ def test_standby_goes_and_returns_by_itself(trio, start_pool):
     wait_settled(pool, trio.at)
     lost = trio.standbys[0]
     trio.nodes[lost].stop()
-    waits.wait_for("the loss is seen", lambda: column(pool, "status")[lost] == "down")
-    assert column(pool, "pg_status")[lost] == "down"
+    waits.wait_for("the loss is seen", lambda: column(pool, "status")[lost] == "down" and column(pool, "pg_status")[lost] == "down")
     assert f"health check failed on node {lost} (timeout:5)" in pool.log()
     assert f"health check retrying on DB node: {lost} (round:1)" in pool.log()
     trio.nodes[lost].start()
@@ -103,7 +102,7 @@ def test_everything_goes_and_returns(trio, start_pool):
     wait_settled(pool, trio.at)
     for node in trio.nodes:
         node.stop()
-    waits.wait_for("all are down", lambda: pool.log().count("health check failed on node") == 3, 20)
+    waits.wait_for("all are down", lambda: pool.log().count("health check failed on node") >= 3)
     for node in [trio.nodes[i] for i in trio.standbys] + [trio.primary]:
         node.start()
     waits.wait_for("the primary is back", lambda: column(pool, "role")[trio.at] == "primary"
@@ -155,11 +154,10 @@ def test_primary_lost_then_promoted(trio, start_pool):
     wait_settled(pool, trio.at)
     new = trio.standbys[-1]
     trio.primary.stop(signal.SIGQUIT)
-    waits.wait_for("the loss is seen", lambda: column(pool, "status")[trio.at] == "down")
-    assert "primary" not in column(pool, "role")
-    assert column(pool, "pg_role")[trio.at] == "unknown", "nobody knows what it would say now"
+    waits.wait_for("the loss is seen", lambda: column(pool, "status")[trio.at] == "down" and "primary" not in column(pool, "role"))
+    waits.wait_for("nobody knows what it would say now", lambda: column(pool, "pg_role")[trio.at] == "unknown")
     trio.nodes[new].rows("select pg_promote()")
-    waits.wait_for("the new primary is found", lambda: column(pool, "role")[new] == "primary", 5)
+    waits.wait_for("the new primary is found", lambda: column(pool, "role")[new] == "primary")
     trio.primary.start()  # it believes in itself still
     waits.wait_for("the old primary answers", lambda: column(pool, "pg_status")[trio.at] == "up")
     waits.holds_for("the old primary is not used", lambda: column(pool, "status")[trio.at] == "down"
@@ -182,8 +180,8 @@ def test_lag_is_told(trio, start_pool):
 def test_refusals_are_not_losses(trio, start_pool):
     """A user that may not log in, a terminated connection: nobody is marked down for that."""
     pool = pool_for(start_pool, trio, sr_check_user="nologin", health_check_max_retries=0)
-    waits.wait_for("the refusal is told", lambda: pool.log().count("is alive but does not tell its role") == 3)
-    assert column(pool, "status") == ["up"] * 3
+    waits.wait_for("the refusal is told", lambda: pool.log().count("is alive but does not tell its role") >= 3)
+    waits.wait_for("all are up", lambda: column(pool, "status") == ["up"] * 3)
     assert set(column(pool, "role")) == {"unknown"}
     pool.reload(sr_check_user="postgres")
     wait_settled(pool, trio.at)
@@ -225,7 +223,7 @@ def test_the_defaults_follow(trio):
             began = waits.now()
             assert busy.rows("insert into t values (1) returning current_setting('port')") == here
             assert idle.rows("insert into t values (2) returning current_setting('port')") == here
-            assert waits.now() - began < 5
+            assert waits.now() - began < 9, "the next probe is due after ten seconds"
     finally:
         pool.stop()
 
@@ -249,12 +247,12 @@ def test_command_tells_the_lag(trio, start_pool):
     pool = pool_for(start_pool, trio, replication_delay_source_cmd=script, delay_threshold_by_time=1000)
     wait_settled(pool, trio.at)
     first, second = trio.standbys
-    waits.wait_for("the lag is told", lambda: column(pool, "replication_delay")[first] == "1.500500 second")
-    assert column(pool, "replication_delay")[second] == "0.007000 second"
+    waits.wait_for("the lag is told", lambda: column(pool, "replication_delay")[first] == "1.500500 second"
+                   and column(pool, "replication_delay")[second] == "0.007000 second")
     wanted = " ".join(f"127.0.0.1:{trio.nodes[i].port}" for i in trio.standbys)
     assert (home / "args").read_text(encoding="utf-8").strip() == wanted
-    assert (f"Replication of node: {first} is behind 1.500 second(s) from the primary server "
-            f"(node: {trio.at}) [external command]") in pool.log()
+    waits.wait_for("the log tells", lambda: f"Replication of node: {first} is behind 1.500 second(s) from the primary server "
+                   f"(node: {trio.at}) [external command]" in pool.log())
     (home / "lag").write_text("1\n", encoding="utf-8")
     waits.wait_for("a wrong answer is told of", lambda: "another number of values" in pool.log())
     assert column(pool, "replication_delay")[first] == "1.500500 second", "the last known lag holds"
@@ -275,7 +273,7 @@ def test_faked_losses(trio, start_pool):
     request = pool.home / "backend_down_request"
     request.write_text(f"{lost}\tdown\n", encoding="utf-8")
     waits.wait_for("the loss is seen", lambda: column(pool, "status")[lost] == "down")
-    assert request.read_text(encoding="utf-8") == f"{lost}\talready_down\n"
+    waits.wait_for("the request is answered", lambda: request.read_text(encoding="utf-8") == f"{lost}\talready_down\n")
     words = ["down" if i == lost else "up" for i in range(3)]
     waits.wait_for("the status file says so", lambda:
                    (pool.home / "pgpool_status").read_text(encoding="utf-8").split() == words)
@@ -323,5 +321,5 @@ def test_holds_survive_a_restart(trio, start_pool):
     waits.holds_for("it stays detached", lambda: column(pool, "status") == status, 3)
     assert f"node {held} stays detached, as alice wanted" in pool.log()
     assert "alice\tnew disk" in (home / "pgpool_status.held").read_text(encoding="utf-8")
-    assert (home / "pgpool_status").read_text(encoding="utf-8").split() == status
-    assert column(pool, "pg_status")[other] == "up"
+    waits.wait_for("the status file says so", lambda: (home / "pgpool_status").read_text(encoding="utf-8").split() == status)
+    waits.wait_for("the other one answers", lambda: column(pool, "pg_status")[other] == "up")

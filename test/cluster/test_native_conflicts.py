@@ -62,7 +62,7 @@ class Crowd:
         rnd = random.Random(f"{self.seed} {k}")
         try:
             with self.it.client() as c:
-                while time.monotonic() < self.until and not self.errors:
+                while (time.monotonic() < self.until or self.done[k] == 0) and not self.errors:
                     self.works(c, rnd)
                     self.done[k] += 1
         except Exception as e:  # told by whoever waits for the threads

@@ -101,6 +101,7 @@ def test_drop_database_closes_its_free_links(alone, start_pool, mode, extended):
     for w in crowd:
         w.rows("commit")
         w.bye()
+    gone(pool, "one", "Two, with force")
     with logged_in(pool) as w:
         w.rows("select 1")
         kept = set(alone.sessions("datname = 'one'"))
@@ -109,6 +110,20 @@ def test_drop_database_closes_its_free_links(alone, start_pool, mode, extended):
         found = by_extended(w, text) if extended else w.simple(text)
         assert [m.type for m in found if m.type == "E"] == [], found
         assert set(alone.sessions("datname = 'one'")) == kept
+
+
+def gone(pool, *databases: str) -> None:
+    """No client is there any more: who has said goodbye has its link until that is read."""
+    waits.wait_for("they have gone", lambda: not [r for r in show(pool, "POOL_CLIENTS") if r["database"] in databases])
+
+
+def visit_beside(pool, name: str) -> None:
+    """As visit, while another client is there and stays."""
+    with Wire(pool.address) as w:
+        assert w.login(database=name)[-1].type == "Z"
+        w.rows("begin")
+        w.rows("commit")
+    waits.wait_for("it has gone", lambda: len([r for r in show(pool, "POOL_CLIENTS") if r["database"] == name]) == 1)
 
 
 def visit(pool, *databases: str) -> None:
@@ -120,6 +135,7 @@ def visit(pool, *databases: str) -> None:
     for w in crowd:
         w.rows("commit")
         w.bye()
+    gone(pool, *databases)
 
 
 @pytest.mark.parametrize("mode", ["session", "transaction"])
@@ -153,7 +169,7 @@ def test_drop_database_however_it_is_said(alone, start_pool, mode):
             user.login(database=names[3])
             user.rows("begin")
             in_use = user.rows("select pg_backend_pid()")
-            visit(pool, names[3])
+            visit_beside(pool, names[3])
             (refused,) = [m for m in w.simple(f"select 1; drop database {names[3]}") if m.type == "E"]
             assert refused.fields["C"] == "25001"
             user.rows("commit")
@@ -232,11 +248,13 @@ def test_events_name_who(trio, start_pool):
     pcp.ok("attach_node", "1")
     wait_settled(pool, 0)
     op = "PCP user op"
-    assert told(pool)[2:] == [
+    expected = [
         ("2", "standby", "monitor"), ("1", "detach", op), ("1", "failover", op), ("1", "failover_done", "monitor"),
         ("1", "attach", op), ("1", "failback", op), ("1", "failback_done", "monitor")]
+    waits.wait_for("all is told", lambda: len(told(pool)) >= 2 + len(expected))
+    assert told(pool)[2:] == expected
     pcp.ok("detach_node", "1")
-    (when,) = {e["time"] for e in show(pool, "POOL_EVENTS")[9:10] if e["event"] == "detach"}
+    (when,) = waits.wait_for("it is told", lambda: {e["time"] for e in show(pool, "POOL_EVENTS")[9:10] if e["event"] == "detach"})
     pool.stop()
     (home / "pgpool_status.held").write_text((home / "pgpool_status.held").read_text().rstrip() + "\tnew disk\n")
     pool.start()
@@ -245,15 +263,15 @@ def test_events_name_who(trio, start_pool):
     assert (first["time"], first["node_id"], first["event"], first["cause"], first["actor"]) == (when, "1", "detach", "new disk", op)
     pcp.ok("attach_node", "1")
     wait_settled(pool, 0)
+    waits.wait_for("its failback is over", lambda: told(pool)[-1][1] == "failback_done")
     seen = len(told(pool))
     trio.nodes[0].stop(signal.SIGKILL)
     waits.wait_for("another is the primary", lambda: "primary" in column(pool, "role")[1:] and "failover_done" in
                    [e for _, e, _ in told(pool)[seen:]])
     new = str(column(pool, "role").index("primary"))
-    story = told(pool)[seen:]
     for event in (("0", "down", "monitor"), ("0", "failover", "monitor"), (new, "promote", "monitor"), (new, "primary", "monitor"),
                   (new, "failover_done", "monitor")):
-        assert event in story, story
+        waits.wait_for(f"{event} is told", lambda event=event: event in told(pool)[seen:])
 
 
 def test_flag_disallow_to_failover(trio, start_pool):

@@ -68,7 +68,7 @@ class Three:
         found = [int(r["pgpool_id"]) for r in self.rows(i) if r["status"] == "LEADER"]
         return found[0] if found else None
 
-    def wait_leader(self, *ids: int, seconds: float = 30) -> int:
+    def wait_leader(self, *ids: int, seconds: float = 60) -> int:
         """All of `ids` agree on one of them."""
         found: list[int | None] = []
 
@@ -78,7 +78,7 @@ class Three:
         waits.wait_for(f"pgpools {ids} agree on a leader", agree, seconds)
         return found[0]
 
-    def wait_told(self, *ids: int, seconds: float = 30) -> int:
+    def wait_told(self, *ids: int, seconds: float = 60) -> int:
         """All of `ids` agree on one of them, of whom the log of all of them says that it leads."""
         def agree() -> list[int]:
             rows = {i: self.rows(i) for i in ids}

@@ -148,8 +148,7 @@ def test_detach_and_attach(pg, start_pool):
     waits.wait_for("it is out", lambda: login.get("nodes").json()["rows"][0]["status"] == "down")
     event = login.wait_event("detach")
     assert event["actor"].startswith("HTTP user op, 127.0.0.1")
-    health = login.get("health").json()
-    assert any("taken out by HTTP user op" in t["en"] for t in health["troubles"])
+    waits.wait_for("it is a trouble", lambda: any("taken out by HTTP user op" in t["en"] for t in login.get("health").json()["troubles"]))
     assert web.wait_status(pool.web, "/readyz", 503)
     assert login.do("recover", node="0").status == 200
     refused = login.wait_event("refused")
@@ -213,7 +212,7 @@ def test_pause_and_resume(pg, start_pool):
     with Wire(pool.address) as late:
         late.send_startup("postgres", "other_db")
         login.wait_event("drain")
-        assert login.get("health").json()["troubles"][0]["code"] == "drained"
+        waits.wait_for("it is a trouble", lambda: login.get("health").json()["troubles"][0]["code"] == "drained")
         assert login.do("resume").status == 200
     assert login.do("reconnect").status == 200
     assert login.wait_event("reconnect")["text"] == "reconnect of all databases, as an operator ordered"
@@ -254,13 +253,13 @@ def test_statements(pg, start_pool):
 
         def found() -> list[dict]:
             return [s for s in login.get("statements?q=shown").json()["rows"] if s["statement"] == "select $1 as shown"]
-        assert found()[0]["calls"] == 1 and found()[0]["rows"] == 1
+        waits.wait_for("it is counted", lambda: [(s["calls"], s["rows"]) for s in found()] == [(1, 1)])
         hidden = Login(pool, "looker", "glasses").get("statements").json()["rows"]
         assert {s["statement"] for s in hidden} == {"<insufficient privilege>"}
         assert Login(pool, "looker", "glasses").do("forget").status == 403
         assert login.do("forget").status == 200
         login.wait_event("reset")
-        assert found() == []
+        waits.wait_for("it is forgotten", lambda: found() == [])
 
 
 def test_log(pg, start_pool, tmp_path):

@@ -107,7 +107,8 @@ def test_figures_move(pool):
         for _ in range(7):
             w.simple("select 1")
         found = waits.wait_for("the statements are counted", lambda: (
-            lambda f: f if value(f, "pgpool_database_queries_total", database="other_db") >= 7 else None)(scrape(pool)))
+            lambda f: f if value(f, "pgpool_database_queries_total", database="other_db") >= 7 and
+            value(f, "pgpool_clients", state="idle") == 1 else None)(scrape(pool)))
         assert value(found, "pgpool_query_seconds_count", database="other_db") >= 7
         assert value(found, "pgpool_query_seconds_bucket", database="other_db", le="+Inf") == \
             value(found, "pgpool_query_seconds_count", database="other_db")

@@ -127,7 +127,7 @@ class Postgres:
     def start(self) -> None:
         command, user = self.entered([str(bindir() / "postgres"), "-D", str(self.data)])
         self.daemon = procs.Daemon(command, self.data.parent / "postgres.log", user)
-        waits.wait_for(f"PostgreSQL on port {self.port} answers", self._answers, 30)
+        waits.wait_for(f"PostgreSQL on port {self.port} answers", self._answers, 60)
 
     def _answers(self) -> bool:
         assert self.daemon is not None
@@ -141,7 +141,7 @@ class Postgres:
     def stop(self, how: int = signal.SIGINT) -> None:
         if self.daemon is not None:
             self.daemon.signal(how)
-            self.daemon.wait_exit(30)
+            self.daemon.wait_exit(60)
             self.daemon = None
 
     def log(self) -> str:

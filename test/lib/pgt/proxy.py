@@ -68,7 +68,7 @@ class Proxy:
         env = {**os.environ, "PGPOOLKEYFILE": "", "ASAN_OPTIONS": "abort_on_error=0:detect_leaks=1:"
                "allocator_may_return_null=1", "UBSAN_OPTIONS": "print_stacktrace=1"}
         self.daemon = procs.Daemon(command, self.home / "proxy.log", user, env)
-        waits.wait_for(f"{self.kind} on port {self.port} answers", self._is_up, 20)
+        waits.wait_for(f"{self.kind} on port {self.port} answers", self._is_up, 60)
 
     def _is_up(self) -> bool:
         assert self.daemon is not None
@@ -88,7 +88,7 @@ class Proxy:
             daemon, self.daemon = self.daemon, None
             daemon.signal(how)
             try:
-                daemon.wait_exit(20)
+                daemon.wait_exit(40)
             finally:
                 daemon.kill()
 

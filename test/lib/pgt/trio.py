@@ -2,7 +2,7 @@
 """trio: a primary and two streaming standbys."""
 import signal
 
-from pgt import postgres, procs
+from pgt import postgres, procs, waits
 
 
 def make_standby(primary: postgres.Postgres, name: str) -> postgres.Postgres:
@@ -20,6 +20,20 @@ def follow(pg: postgres.Postgres, primary: postgres.Postgres, name: str, **conf:
     pg.write_conf({"primary_conninfo": f"host=127.0.0.1 port={primary.port} user=postgres "
                                        f"application_name={name}", "cluster_name": name, **conf})
     (pg.data / "standby.signal").touch()
+
+
+# With synchronous_commit = off what is written ends before the last commit. Where the next record will begin is
+# behind the header of its page, if there is one; what was replayed ends in front of it.
+END_OF_WAL = """select x - case when x % pg_size_bytes(current_setting('wal_segment_size')) = 40 then 40
+                     when x % 8192 = 24 then 24 else 0 end from pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0') x"""
+
+
+def wait_replayed(primary: postgres.Postgres, *standbys: postgres.Postgres) -> None:
+    """They show all that was committed up to now, by anybody."""
+    at = primary.value(END_OF_WAL)
+    for one in standbys:
+        waits.wait_for("it has replayed", lambda one=one: one.value(
+            f"select pg_wal_lsn_diff(pg_last_wal_replay_lsn(), '0/0') >= {at}") == "t", 60)
 
 
 class Trio:
