@@ -73,7 +73,8 @@ def test_size_per_database_and_user(pg, start):
         late = Wire(pool.address, seconds=20)
         late.send_startup(user, database)
         assert late.is_quiet(0.3), (user, database)
-        assert len(pg.sessions(f"usename = '{user}' and datname = '{database}'")) == size
+        mine = f"usename = '{user}' and datname = '{database}'"
+        waits.wait_for("as many as it may have", lambda mine=mine, size=size: len(pg.sessions(mine)) == size)
         held[0].bye()
         assert late.authenticate(user, "")[-1].type == "Z"
         for w in held[1:] + [late]:

@@ -102,6 +102,72 @@ ssize_t recv(int fd, void *to, size_t n, int flags)
 """
 
 
+LINGER = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+
+static void linger(void)
+{
+    int why = errno;
+    long ms = strtol(getenv("PGT_LINGER"), NULL, 10);
+    struct timespec t = {ms / 1000, ms % 1000 * 1000000};
+
+    while (nanosleep(&t, &t) != 0 && errno == EINTR)
+        ;
+    errno = why;
+}
+
+/* A client says goodbye, or has gone without a word. */
+ssize_t recv(int fd, void *to, size_t n, int flags)
+{
+    ssize_t (*next)(int, void *, size_t, int) = dlsym(RTLD_NEXT, "recv");
+    ssize_t got = next(fd, to, n, flags);
+
+    if (got == 0 || (got >= 5 && memcmp((char *)to + got - 5, "X\0\0\0\4", 5) == 0))
+        linger();
+    return got;
+}
+
+static void (*ends)(int);
+
+static void end_late(int sig)
+{
+    linger();
+    ends(sig);
+}
+
+int sigaction(int sig, const struct sigaction *act, struct sigaction *was)
+{
+    int (*next)(int, const struct sigaction *, struct sigaction *) = dlsym(RTLD_NEXT, "sigaction");
+    struct sigaction mine;
+
+    if (sig != SIGTERM || act == NULL || act->sa_handler == SIG_DFL || act->sa_handler == SIG_IGN || act->sa_handler == end_late)
+        return next(sig, act, was);
+    ends = act->sa_handler;
+    mine = *act;
+    mine.sa_handler = end_late;
+    return next(sig, &mine, was);
+}
+"""
+
+linger_env: dict[str, str] = {}  # of each PostgreSQL that is started
+
+
+def have_servers_linger(ms: int) -> None:
+    """From now on a process of PostgreSQL takes so long to notice that its client has gone, or that it is told to end: what it
+    holds (locks, temporary tables, a place among the connections) is there for so long."""
+    home = procs.folder("linger")
+    (home / "linger.c").write_text(LINGER, encoding="ascii")
+    procs.run([shutil.which("cc") or "gcc", "-shared", "-fPIC", "-O1", "-o", str(home / "linger.so"), str(home / "linger.c"), "-ldl"])
+    linger_env.update({"PGT_LINGER": str(ms), "LD_PRELOAD": str(home / "linger.so")})
+
+
 NAME = "by-turns.invalid"
 BY_TURNS = r"""
 #define _GNU_SOURCE

@@ -22,6 +22,7 @@ def pytest_addoption(parser):
                      help="a setting for each pgpool whose test does not give it")
     parser.addoption("--late", type=int, default=0, metavar="N", help="pgpool's processes are scheduled late, one time in N")
     parser.addoption("--few", type=int, default=0, metavar="N", help="pgpool reads a few bytes only, one time in N")
+    parser.addoption("--linger", type=int, default=0, metavar="MS", help="server processes notice so late that they are to end")
     parser.addoption("--slow", action="store_true", help="also tests that need minutes or gigabytes")
 
 
@@ -31,6 +32,8 @@ def pytest_configure(config):
     proxy.extra_conf.update(word.split("=", 1) for word in config.getoption("--set"))
     if config.getoption("--late") or config.getoption("--few"):
         late.put_in_front(config.getoption("--late"), config.getoption("--few"))
+    if config.getoption("--linger"):
+        late.have_servers_linger(config.getoption("--linger"))
     config.addinivalue_line("markers", "oracle: compares with a direct run against PostgreSQL")
     config.addinivalue_line("markers", "session_mode: about what only session mode promises")
     config.addinivalue_line("markers", "slow: needs minutes or gigabytes, run with --slow")

@@ -10,7 +10,7 @@ import signal
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pgt import procs, waits
+from pgt import late, procs, waits
 from pgt.wire import Address, Wire
 
 OS_USER = "postgres"
@@ -98,6 +98,17 @@ def _make_template(cache: Path) -> None:
     (cache / "done").touch()
 
 
+running: dict[int, "Postgres"] = {}  # by port
+
+
+def let_go(port: int) -> None:
+    """Gives the processes of a server that is ours a moment to notice that their clients have gone: a test begins without
+    sessions, locks and temporary tables of the one before it. Who runs a long statement may take longer, and does."""
+    if port in running:
+        end = waits.deadline(2)
+        waits.wait_for("they have gone, or it took too long", lambda: waits.now() > end or not procs.hung_up(port))
+
+
 @dataclass
 class Postgres:
     """A running server. `address` is TCP, `socket` the unix one."""
@@ -126,8 +137,10 @@ class Postgres:
 
     def start(self) -> None:
         command, user = self.entered([str(bindir() / "postgres"), "-D", str(self.data)])
-        self.daemon = procs.Daemon(command, self.data.parent / "postgres.log", user)
+        env = {**os.environ, **late.linger_env} if late.linger_env else None
+        self.daemon = procs.Daemon(command, self.data.parent / "postgres.log", user, env)
         waits.wait_for(f"PostgreSQL on port {self.port} answers", self._answers, 60)
+        running[self.port] = self
 
     def _answers(self) -> bool:
         assert self.daemon is not None
@@ -139,6 +152,7 @@ class Postgres:
             return False
 
     def stop(self, how: int = signal.SIGINT) -> None:
+        running.pop(self.port, None)
         if self.daemon is not None:
             self.daemon.signal(how)
             self.daemon.wait_exit(60)

@@ -6,7 +6,7 @@ import shutil
 import signal
 from pathlib import Path
 
-from pgt import procs, waits
+from pgt import postgres, procs, waits
 from pgt.wire import SSL_CODE, Address, request_code
 
 # What no log of ours may ever hold.
@@ -117,6 +117,8 @@ class Pgpool(Proxy):
     def start(self) -> None:
         program = pgpool_bin()
         assert program is not None, "PGPOOL_BIN is not set"
+        for port in {int(str(value)) for name, value in self.conf.items() if name.startswith("backend_port")}:
+            postgres.let_go(port)
         self.launch([program, "-n", "-f", str(self.conf_path)])
         # One worker answers before the last is forked: supervisor, monitor, control, workers.
         want = 3 + int(str(self.conf.get("num_init_children", 0)))

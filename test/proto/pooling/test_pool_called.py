@@ -153,8 +153,8 @@ def test_it_keeps_its_place(pool):
     there = [name for name in clients if name not in here]
     assert len(here) > 2 and len(there) > 1
     order = [there[0], there[1], here[0], here[1], here[2]]
-    for i, name in enumerate(order):
-        clients[name].send(query("select nextval('turns'), pg_sleep(0.05)"))
+    for i, name in enumerate(order):  # the one whose turn it is takes long enough for the others to come
+        clients[name].send(query(f"select nextval('turns'), pg_sleep({1 if name == here[0] else 0.05})"))
         house.wait_for_waiting(i + 1)
     house.let_go()
     turns = [int(rows(clients[name].ready())[0][0]) for name in order]

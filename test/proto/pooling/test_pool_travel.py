@@ -17,27 +17,33 @@ MODE = {"pool_mode": "transaction", "num_init_children": 2, "default_pool_size":
 ROTATE = {**MODE, "pool_test_rotate": True, "worker_fill": 1}
 
 
-def workers_of(pool) -> dict[str, str]:
-    """Process id of the worker by application_name."""
+def rows_of(pool) -> list[dict[str, str]]:
+    """SHOW POOL_CLIENTS. Who is on the way to another worker is not seen for a moment."""
     asks = login(pool, application_name="asks")
-    found = {row["application_name"]: row["pid"] for row in table(asks, "show pool_clients")}
+    found = table(asks, "show pool_clients")
     asks.bye()
     return found
 
 
+def workers_of(pool, *names: str) -> dict[str, str]:
+    """Process id of the worker by application_name, once all of those names have one."""
+    def look() -> dict[str, str] | None:
+        found = {row["application_name"]: row["pid"] for row in rows_of(pool)}
+        return found if set(names) <= set(found) else None
+
+    return waits.wait_for(f"{names} are seen", look)
+
+
 def row_of(pool, name: str) -> dict[str, str]:
     """The client's row in SHOW POOL_CLIENTS."""
-    asks = login(pool, application_name="asks")
-    found = [row for row in table(asks, "show pool_clients") if row["application_name"] == name]
-    asks.bye()
-    assert len(found) == 1, found
-    return found[0]
+    (row,) = waits.wait_for(f"{name} is seen", lambda: [row for row in rows_of(pool) if row["application_name"] == name])
+    return row
 
 
 def walk(pool, w, name: str, times: int = 2) -> None:
     """Until the client has been with another worker so many times."""
     for _ in range(times):
-        before = workers_of(pool)[name]
+        before = workers_of(pool, name)[name]
 
         def is_elsewhere(before=before) -> bool:
             w.simple("select 1")
@@ -63,7 +69,7 @@ def test_few_workers_do_little_work(pg, start_pool):  # pylint: disable=redefine
     def are_together() -> bool:
         for w in clients:
             assert w.value("select 1") == "1"
-        now = workers_of(pool)
+        now = workers_of(pool, *(f"c{i}" for i in range(6)))
         return len({now[f"c{i}"] for i in range(6)}) == 1
 
     waits.wait_for("one worker for all", are_together, 20)
@@ -72,7 +78,7 @@ def test_few_workers_do_little_work(pg, start_pool):  # pylint: disable=redefine
     for w in quiet:
         assert w.value("select 1") == "1"
     late = [login(pool, application_name=f"l{i}") for i in range(6)]
-    now = workers_of(pool)
+    now = workers_of(pool, "c0", *(f"l{i}" for i in range(6)))
     assert {now[f"l{i}"] for i in range(6)} == {now["c0"]}
     for w in late:
         w.bye()
@@ -159,7 +165,7 @@ def test_unnamed_statement_comes_along(rotating):
     def has_been_with_both() -> bool:
         w.send(bind(["41"]), execute(), SYNC)
         assert [m.row() for m in w.ready() if m.type == "D"] == [[b"42"]]
-        seen.add(workers_of(rotating)["me"])
+        seen.add(workers_of(rotating, "me")["me"])
         return len(seen) == 2
 
     waits.wait_for("both workers", has_been_with_both, 10)
@@ -200,10 +206,10 @@ def test_who_is_tied_stays(rotating, tie, untie):
     """What cannot be told to another worker keeps the client, as long as it is there."""
     w = login(rotating, application_name="me")
     assert states(w.simple(tie)) == []
-    home = workers_of(rotating)["me"]
+    home = workers_of(rotating, "me")["me"]
     for _ in range(5):
         w.simple("select 1")
-        assert workers_of(rotating)["me"] == home
+        assert workers_of(rotating, "me")["me"] == home
     w.simple(untie)
     walk(rotating, w, "me", 1)
 
@@ -212,10 +218,10 @@ def test_within_a_transaction_it_stays(rotating):
     w = login(rotating, application_name="me")
     w.simple("begin")
     w.simple("select 1")
-    home = workers_of(rotating)["me"]
+    home = workers_of(rotating, "me")["me"]
     for _ in range(5):
         w.simple("select 1")
-        assert workers_of(rotating)["me"] == home
+        assert workers_of(rotating, "me")["me"] == home
     w.simple("commit")
     walk(rotating, w, "me", 1)
 
@@ -243,7 +249,7 @@ def test_counts_when_a_worker_dies(pg, start_pool, links):  # pylint: disable=re
     clients = [login(pool, application_name=f"c{i}") for i in range(16)]
     for w in clients:
         w.send(*[query("select 1")] * 40)
-    victim = int(workers_of(pool)["c3"])
+    victim = int(workers_of(pool, "c3")["c3"])
     os.kill(victim, signal.SIGKILL)
     left = 0
     for w in clients:
@@ -271,7 +277,7 @@ def test_numbers_when_a_worker_is_replaced(pg, start_pool):  # pylint: disable=r
     """Those of clients that have left a worker are not given again by its successor."""
     pool = start_pool(pg.address, **ROTATE)
     clients = [login(pool, application_name=f"c{i}") for i in range(6)]
-    home = workers_of(pool)["c0"]
+    home = workers_of(pool, "c0")["c0"]
 
     def are_away() -> bool:
         seen = workers_of(pool)

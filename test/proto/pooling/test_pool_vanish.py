@@ -214,16 +214,17 @@ def test_login_while_all_links_are_held(pg, pool):
 
 def test_cancel_of_a_waiting_client(pg, pool):
     """A client that waits for a link can be cancelled; it gets one error and can go on."""
-    holders, (c,) = hold_all_links(pool, 1)
+    holders, (c, watcher) = hold_all_links(pool, 2)
     for send in ((query("select 'waits'"),), (extended("select 'waits'"),), (function_call(1299, []),)):
         c.send(*send)
-        assert c.is_quiet(0.2)
+        waits.wait_for("it waits", lambda: "waiting" in shown(watcher))
+        assert c.is_quiet(0.05)
         cancel(pool.address, c.pid, c.key)
         assert states(c.ready()) == ["57014"]
     for h in holders:
         h.rows("commit")
     assert c.value("select 'goes on'") == "goes on"
-    for w in (c, *holders):
+    for w in (c, watcher, *holders):
         w.bye()
 
 
@@ -273,7 +274,7 @@ def test_waiting_costs_nothing(pg, start_pool, how):
         replies = 1
     pid = workers(pool)[0]
     before = cpu_seconds(pid)
-    assert c.is_quiet(1.2)
+    assert c.is_quiet(0.8)
     assert cpu_seconds(pid) - before < 0.5
     for h in holders:
         h.rows("commit")
@@ -368,7 +369,7 @@ def test_worker_dies(pg, start_pool):
     for c in fresh:
         c.rows("begin")
         assert c.value("select 'all four links are to be had'")
-    assert len(pg.sessions()) <= 4
+    waits.wait_for("the links of the dead are no more", lambda: len(pg.sessions()) <= 4)
     for c in fresh:
         c.bye()
     pool.log_seen = len(pool.log())  # the killed worker is in the log, as it should be
