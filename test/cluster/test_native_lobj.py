@@ -8,11 +8,10 @@ import threading
 import psycopg
 import pytest
 from pgt import wire as w
-from pgt.native import error_of, one
+from pgt.native import OBJECTS, error_of, one
 
 LO_CREAT, LO_CREATE, LO_OPEN, LO_CLOSE, LOREAD, LOWRITE, LO_LSEEK, LO_TELL, LO_UNLINK = 957, 715, 952, 953, 954, 955, 956, 958, 964
 READ_WRITE = 0x60000
-OBJECTS = "select oid::text, md5(lo_get(oid)) from pg_largeobject_metadata order by oid"
 
 
 def i4(v):

@@ -147,3 +147,74 @@ def test_a_sequence_with_flushes_is_one(pair):
         one(c, "rollback")
         it.equal()
         assert it.nodes[1].rows("select id from t order by id") == [[b"2"], [b"3"]]
+
+
+def test_a_savepoint_in_front_of_what_fails(pair):
+    """As PgJDBC (autosave) sends it: in one sequence with the statement that it saves; all nodes can go back to it."""
+    it = pair(3)
+    with it.client() as c:
+        one(c, "insert into t (id) values (1)")
+        fine(pipeline(c, run("begin"), run("insert into t (id) values (2)")))
+        got = pipeline(c, run("savepoint a"), run("insert into t (id) values (1)"))
+        assert error_of(got).sqlstate == "23505" and got[-1].body == b"E"
+        got = fine(pipeline(c, run("rollback to savepoint a")))
+        assert got[-1].body == b"T"
+        fine(pipeline(c, run("insert into t (id) values (3)")))
+        # One of two that have the same name is released: what is behind the other one goes.
+        one(c, "savepoint a")
+        one(c, "insert into t (id) values (4)")
+        fine(pipeline(c, run("savepoint a")))
+        assert error_of(pipeline(c, run("release a"), run("insert into t (id) values (1)"))).sqlstate == "23505"
+        one(c, "rollback to a")
+        # Where a cursor stands is not taken back.
+        one(c, "declare x cursor for select id from accounts order by id for update")
+        one(c, "savepoint b")
+        assert error_of(pipeline(c, run("fetch 3 from x"), run("insert into t (id) values (1)"))).sqlstate == "23505"
+        one(c, "rollback to b")
+        one(c, "fetch from x")
+        one(c, "update accounts set amount = 0 where current of x")
+        fine(pipeline(c, run("commit")))
+        assert it.equal() and it.nodes[2].rows("select id from t order by id") == [[b"1"], [b"2"], [b"3"]]
+
+
+def test_numbers_that_a_failed_sequence_has_taken(pair):
+    """A statement that fails has taken its numbers, on all nodes, also by the extended protocol."""
+    it = pair(3)
+    with it.client() as c:
+        one(c, "create table z (id serial, v int unique)")
+        fine(pipeline(c, run("insert into z (v) values (1)")))
+        assert error_of(pipeline(c, run("insert into z (v) values (1)"))).sqlstate == "23505"
+        assert error_of(pipeline(c, run("insert into z (v) values (2)"), run("insert into z (v) values (1)"))).sqlstate == "23505"
+        fine(pipeline(c, run("begin"), run("savepoint a")))
+        assert error_of(pipeline(c, run("insert into z (v) values ($1)", "1"))).sqlstate == "23505"
+        fine(pipeline(c, run("rollback to a"), run("insert into z (v) values (3)"), run("commit")))
+        assert error_of(pipeline(c, run("select nextval('z_id_seq') / 0"))).sqlstate == "22012"
+        fine(pipeline(c, run("insert into z (v) values (4)")))
+        assert it.equal(tables=("z",)), it.everywhere("select * from z")
+
+
+def test_what_is_prepared_in_a_failed_transaction(pair):
+    """PgJDBC parses and describes its ROLLBACK TO first (prepareThreshold = -1); what is closed with a read is closed on all nodes."""
+    it = pair()
+    with it.client() as c:
+        one(c, "insert into t (id) values (1)")
+        for name in ("s", ""):
+            one(c, "begin")
+            one(c, "savepoint a")
+            assert error_of(c.simple("insert into t (id) values (1)")).sqlstate == "23505"
+            fine(pipeline(c, w.parse("rollback to savepoint a", name), w.describe(name)))
+            got = fine(pipeline(c, w.bind((), "", name), w.execute()))
+            assert got[-1].body == b"T"
+            one(c, "commit")
+        one(c, "begin")
+        assert error_of(c.simple("insert into t (id) values (1)")).sqlstate == "23505"
+        fine(pipeline(c, w.close("s")))
+        got = pipeline(c, w.parse("rollback", "s"), w.parse("insert into t (id) values (2)", "u"))
+        assert error_of(got).sqlstate == "25P02"
+        got = fine(pipeline(c, w.bind((), "", "s"), w.execute()))
+        assert got[-1].body == b"I"
+        for _ in range(6):
+            fine(pipeline(c, w.close("s"), run("select 1")))
+            fine(pipeline(c, w.parse("insert into q (v) values (1)", "s")))
+            fine(pipeline(c, w.bind((), "", "s"), w.execute()))
+        assert it.equal() and it.nodes[1].value("select count(*) from q") == "6"

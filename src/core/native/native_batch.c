@@ -25,7 +25,7 @@
 
 /* What a sequence is made of. */
 #define LOOK_PARSES            0x001u
-#define LOOK_PARSES_NAMED      0x002u
+#define LOOK_CHANGES_NAMED     0x002u /* parses or closes it: all nodes do */
 #define LOOK_BINDS             0x004u
 #define LOOK_BINDS_NAMED       0x008u /* to a named portal */
 #define LOOK_PARSED_UNNAMED    0x010u
@@ -190,10 +190,11 @@ static void look_at(const struct batch_msg *m, struct look *look)
     switch (m->type) {
     case FE_PARSE:
         look->has |= LOOK_PARSES;
-        if (m->name.n > 0)
-            look->has |= LOOK_PARSES_NAMED;
-        if (m->name.n == 0)
-            look->has |= LOOK_PARSED_UNNAMED;
+        look->has |= m->name.n > 0 ? LOOK_CHANGES_NAMED : LOOK_PARSED_UNNAMED;
+        break;
+    case FE_CLOSE:
+        if (m->name.n > 0 || m->portal.n > 0)
+            look->has |= LOOK_CHANGES_NAMED;
         break;
     case FE_BIND:
         look->has |= LOOK_BINDS;
@@ -227,7 +228,7 @@ static void place_batch(struct native *n, const struct look *look)
     bool is_whole = n->ex.ends_in_sync && !n->is_open;
 
     if (has(look, LOOK_BINDS) && !n->place.everywhere) {
-        bool one = is_whole && !has(look, LOOK_BINDS_NAMED) && !has(look, LOOK_PARSES_NAMED);
+        bool one = is_whole && !has(look, LOOK_BINDS_NAMED) && !has(look, LOOK_CHANGES_NAMED);
 
         n->portal = NATIVE_ALL;
         if (one && has(look, LOOK_USES_UNNAMED) && n->unnamed >= 0)
@@ -386,19 +387,23 @@ static void put_batch(
 
 /* ---- values ---- */
 
-/* All values of a sequence are asked for at once. True: the question is under way. */
+/* All values of a sequence are asked for at once, and its plan is one, as far as that matters
+ * behind it. True: the question is under way. */
 static bool ask_values(struct native *n, struct bound *bounds, unsigned count)
 {
     struct buf sql = {0};
     uint32_t nasks = 0;
-    unsigned i;
 
-    for (i = 0; i < count; i++) {
+    for (unsigned i = 0; i < count; i++) {
+        const struct repl_plan *plan = &bounds[i].plan;
+
         bounds[i].first = nasks;
-        repl_rewrite_asks(&bounds[i].plan, nasks, &sql);
-        nasks += bounds[i].plan.nasks;
+        repl_rewrite_asks(plan, nasks, &sql);
+        nasks += plan->nasks;
+        n->plan.serial = plan->serial == NULL ? n->plan.serial : plan->serial;
+        n->plan.nsequences += plan->nsequences;
     }
-    n->plan = (struct repl_plan){.nasks = nasks};
+    n->plan.nasks = nasks;
     if (native_counts_commits(n) && !n->place.wraps)
         repl_which_sql(&sql);
     if (n->values != NULL || sql.len == 0) {
@@ -415,9 +420,9 @@ static bool ask_values(struct native *n, struct bound *bounds, unsigned count)
 /* ---- parts ----
  *
  * A sequence is run in parts, each of which ends with a Sync: the client's, or one of ours in place
- * of a Flush, or behind a statement after which the next ones mean something else (BEGIN, SET,
- * DDL), and around the end of a transaction, of prepared statements. Outside of a transaction our
- * own one goes on over the parts, so that the sequence is one, as on a server. */
+ * of a Flush, or behind a statement after which the next ones mean something else (BEGIN,
+ * SAVEPOINT, SET, DDL), and around the end of a transaction, of prepared statements. Outside of a
+ * transaction our own one goes on over the parts, so that the sequence is one, as on a server. */
 
 enum breaks { BREAKS_NOT, BREAKS_BEHIND, BREAKS_AROUND };
 
@@ -430,8 +435,10 @@ static enum breaks breaks(const struct bound *b)
     if (s->tx.op == SQL_TX_COMMIT || s->tx.op == SQL_TX_ROLLBACK || s->kind == SQL_DEALLOCATE ||
         s->verb == SQL_VERB_DISCARD)
         return BREAKS_AROUND;
-    if (s->tx.op == SQL_TX_BEGIN || s->tx.op == SQL_TX_ROLLBACK_TO || s->kind == SQL_SET ||
-        s->kind == SQL_RESET || s->kind == SQL_OTHER || route_changes_schema(s))
+    /* What fails behind it would keep a savepoint, or where a cursor stands, from the others. */
+    if (s->tx.op == SQL_TX_BEGIN || s->kind == SQL_SAVEPOINT || s->kind == SQL_FETCH ||
+        s->kind == SQL_SET || s->kind == SQL_RESET || s->kind == SQL_OTHER ||
+        route_changes_schema(s))
         return BREAKS_BEHIND;
     return BREAKS_NOT;
 }
@@ -588,6 +595,7 @@ enum native_verdict native_batch_plan(struct native *n)
     enum native_verdict v;
 
     n->place = (struct native_place){0};
+    n->plan = (struct repl_plan){0};
     n->ex.is_commit = false;
     n->ex.forgets = NULL;
     native_follow_schema(n);
@@ -598,7 +606,8 @@ enum native_verdict native_batch_plan(struct native *n)
         return NATIVE_REFUSED;
     if (n->skips || n->failed >= 0) {
         n->place = (struct native_place){
-            .everywhere = n->skips || has(&look, LOOK_ENDS) || has(&look, LOOK_ENDS_TO)};
+            .everywhere = n->skips ||
+                          has(&look, LOOK_ENDS | LOOK_ENDS_TO | LOOK_PARSES | LOOK_CHANGES_NAMED)};
         n->portal = NATIVE_ALL;
         put_batch(n, bounds, look.nbinds, NULL);
         return NATIVE_GO;

@@ -19,6 +19,10 @@ create function counts_here() returns setof int language plpgsql as $$ begin
 """
 
 
+# Large objects: number and content.
+OBJECTS = "select oid::text, md5(lo_get(oid)) from pg_largeobject_metadata order by oid"
+
+
 class Refused(WireClosed):
     """A client that was not let in, and told why."""
 
