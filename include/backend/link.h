@@ -103,9 +103,11 @@ struct link_owner_ops {
     /* Nobody knows whether another ReadyForQuery is owed (expect.h): link_ask, as soon as no
      * message is half sent. May be NULL: then the link is not used again. */
     void (*on_doubt)(void *owner, struct link *link);
-    /* ParameterStatus with a value that is new; link->reported still has the old one. */
+    /* ParameterStatus with a value that is new; link->reported still has the old one. May be
+     * NULL. */
     void (*on_parameter)(void *owner, struct link *link, struct slice name, struct slice value);
-    /* A command tag, before it is forwarded: of an op with OP_TAGS, or with LINK_TELLS_ALL. */
+    /* A command tag, before it is forwarded: of an op with OP_TAGS, or with LINK_TELLS_ALL. May be
+     * NULL. */
     void (*on_tag)(void *owner, struct link *link, struct slice tag);
     /* The server sent an error, before it is forwarded; true keeps it from the client. */
     bool (*on_error)(void *owner, struct link *link, const struct errmsg *m);

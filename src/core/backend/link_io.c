@@ -113,7 +113,7 @@ static void link_on_parameter(struct link *link, struct slice body)
         return;
     if (link->owner == NULL)
         link->defaults_known = false;
-    if (link->owner != NULL && link->phase == LINK_LENT)
+    if (link->owner != NULL && link->phase == LINK_LENT && link->ops->on_parameter != NULL)
         link->ops->on_parameter(link->owner, link, name, value);
     link->has_news = link->has_news || link->phase == LINK_LENT;
     if (link->phase == LINK_CLOSED)
@@ -442,7 +442,7 @@ static void link_take_tag(
 {
     bool for_owner;
 
-    if (link->owner != NULL && link->phase == LINK_LENT)
+    if (link->owner != NULL && link->phase == LINK_LENT && link->ops->on_tag != NULL)
         link->ops->on_tag(link->owner, link, slice_of(body.p, body.n > 0 ? body.n - 1 : 0));
     if (link->phase == LINK_CLOSED)
         return;

@@ -137,14 +137,6 @@ static void own_on_event(void *owner, struct link *link)
     (void)link;
 }
 
-static void own_on_parameter(void *owner, struct link *link, struct slice name, struct slice value)
-{
-    (void)owner;
-    (void)link;
-    (void)name;
-    (void)value;
-}
-
 static bool own_on_error(void *owner, struct link *link, const struct errmsg *m)
 {
     (void)owner;
@@ -175,7 +167,6 @@ static const struct link_owner_ops own_ops = {
     .on_bytes = own_on_bytes,
     .on_quiet = own_on_event,
     .on_settled = own_on_event,
-    .on_parameter = own_on_parameter,
     .on_error = own_on_error,
     .on_drained = own_on_event,
     .on_lost = own_on_lost,

@@ -447,22 +447,6 @@ static void prober_on_settled(void *owner, struct link *link)
     (void)link;
 }
 
-static void prober_on_parameter(
-    void *owner, struct link *link, struct slice name, struct slice value)
-{
-    (void)owner;
-    (void)link;
-    (void)name;
-    (void)value;
-}
-
-static void prober_on_tag(void *owner, struct link *link, struct slice tag)
-{
-    (void)owner;
-    (void)link;
-    (void)tag;
-}
-
 static bool prober_on_error(void *owner, struct link *link, const struct errmsg *m)
 {
     struct prober *p = owner;
@@ -504,8 +488,6 @@ static const struct link_owner_ops prober_ops = {
     .on_bytes = prober_on_bytes,
     .on_quiet = prober_on_quiet,
     .on_settled = prober_on_settled,
-    .on_parameter = prober_on_parameter,
-    .on_tag = prober_on_tag,
     .on_error = prober_on_error,
     .on_own_row = prober_on_row,
     .on_drained = prober_on_settled,

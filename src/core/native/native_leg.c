@@ -638,13 +638,6 @@ static void leg_on_parameter(void *owner, struct link *link, struct slice name, 
         client_row_application(leg->n->c, value);
 }
 
-static void leg_on_tag(void *owner, struct link *link, struct slice tag)
-{
-    (void)owner;
-    (void)link;
-    (void)tag;
-}
-
 static bool leg_on_error(void *owner, struct link *link, const struct errmsg *m)
 {
     struct native_leg *leg = owner;
@@ -708,7 +701,6 @@ static void leg_on_lost(void *owner, struct link *link, const struct err *err, b
 }
 
 const struct link_owner_ops native_link_ops = {
-    .on_log = NULL,
     .on_auth = leg_on_auth,
     .on_login_done = leg_on_login_done,
     .on_bytes = leg_on_bytes,
@@ -716,7 +708,6 @@ const struct link_owner_ops native_link_ops = {
     .on_settled = leg_on_quiet,
     .on_no_wait = leg_on_no_wait,
     .on_parameter = leg_on_parameter,
-    .on_tag = leg_on_tag,
     .on_error = leg_on_error,
     .on_drained = leg_on_drained,
     .on_lost = leg_on_lost,

@@ -119,27 +119,10 @@ static void rest_on_nothing(void *owner, struct link *link)
     (void)link;
 }
 
-static void rest_on_parameter(void *owner, struct link *link, struct slice name, struct slice value)
-{
-    (void)owner;
-    (void)link;
-    (void)name;
-    (void)value;
-}
-
-static void rest_on_tag(void *owner, struct link *link, struct slice tag)
-{
-    (void)owner;
-    (void)link;
-    (void)tag;
-}
-
 static const struct link_owner_ops rest_ops = {
     .on_bytes = rest_on_bytes,
     .on_quiet = rest_on_quiet,
     .on_settled = rest_on_nothing,
-    .on_parameter = rest_on_parameter,
-    .on_tag = rest_on_tag,
     .on_error = rest_on_error,
     .on_drained = rest_on_nothing,
     .on_lost = rest_on_lost,
