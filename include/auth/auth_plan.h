@@ -28,13 +28,19 @@ enum auth_server {
     AUTH_SERVER_OTHER /* GSSAPI and the like: we cannot */
 };
 
+/* How the client's bytes come. */
+enum auth_channel {
+    AUTH_CHANNEL_CLEAR,
+    AUTH_CHANNEL_TLS,
+    AUTH_CHANNEL_TLS_CERT /* it showed a certificate of an authority that we know */
+};
+
 struct auth_facts {
     bool has_rule; /* enable_pool_hba: `method` and `clientcert` are the line's */
     enum hba_method method;
     enum hba_clientcert clientcert;
     bool ldap_password_for_server;
-    bool tls;              /* to the client */
-    bool cert_verified;    /* the client showed a certificate of an authority that we know */
+    enum auth_channel channel;
     enum cred_kind stored; /* about the user that the client names */
     bool maps_user;        /* the servers are given another user, with `mapped` */
     enum cred_kind mapped;
@@ -45,6 +51,11 @@ struct auth_facts {
     bool allow_clear_text; /* allow_clear_text_frontend_auth */
     bool md5_is_usual;     /* most users that the servers know have an md5 secret */
 };
+
+static inline bool auth_is_tls(const struct auth_facts *f)
+{
+    return f->channel != AUTH_CHANNEL_CLEAR;
+}
 
 enum auth_ask {
     AUTH_ASK_REFUSE, /* nothing: refuse with `reason` */

@@ -84,6 +84,13 @@ enum decide_mode {
 /* When a standby's lag is worth a line. */
 enum decide_lag_log { DECIDE_LAG_NONE, DECIDE_LAG_OVER, DECIDE_LAG_ALWAYS };
 
+/* Which of the operator's commands are set: what they do is not done by us. */
+struct decide_commands {
+    bool failover_command;
+    bool failback_command;
+    bool follow_primary_command;
+};
+
 struct decide_rules {
     enum decide_mode mode;
     bool returns; /* a lost server may return by itself: not where writes go to all servers */
@@ -94,12 +101,10 @@ struct decide_rules {
     bool delay_from_command;    /* replication_delay_source_cmd tells the lag in time */
     bool detach_false_primary;
     enum decide_lag_log lag_log;
-    bool error_is_loss;      /* failover_on_backend_error: a broken link and one failed probe */
-    bool shutdown_is_loss;   /* failover_on_backend_shutdown: it says that it is stopping */
-    bool auto_promote;       /* a standby is promoted when the primary is lost */
-    bool has_command;        /* failover_command is set */
-    bool has_back_command;   /* failback_command */
-    bool has_follow_command; /* follow_primary_command */
+    bool error_is_loss;    /* failover_on_backend_error: a broken link and one failed probe */
+    bool shutdown_is_loss; /* failover_on_backend_shutdown: it says that it is stopping */
+    bool auto_promote;     /* a standby is promoted when the primary is lost */
+    struct decide_commands has;
     int64_t search_limit_us; /* search_primary_node_timeout, 0: none */
     int64_t drain_limit_us;  /* how long transactions may go on before a switchover ends them */
     int nnodes;
@@ -125,20 +130,25 @@ struct decide_event {
     const char *hint;               /* what to do, or NULL; a constant */
 };
 
+/* What is told once, until it is over. */
+enum decide_told {
+    DECIDE_TOLD_REFUSAL = 1,    /* why there are no facts */
+    DECIDE_TOLD_DISALLOWED = 2, /* a failure without consequence */
+    DECIDE_TOLD_STALE = 4,      /* it says that it is a primary, and is not believed */
+    DECIDE_TOLD_UNSURE = 8,     /* it could not be asked */
+    DECIDE_TOLD_LAG = 16        /* it is behind the limit */
+};
+
 /* What is remembered of one server between probes. */
 struct decide_node {
     bool have_facts;
     struct decide_facts facts;
-    int fails;            /* probes that failed in a row */
-    int oks;              /* probes answered in a row */
-    bool is_silent;       /* the last probe failed */
-    int64_t mute_us;      /* since when probes of it are waited for in vain, 0: they are not */
-    bool suspected;       /* a client's link to it broke */
-    bool told_refusal;    /* the log has been told why there are no facts */
-    bool told_disallowed; /* the log has been told of a failure without consequence */
-    bool told_stale;
-    bool told_unsure;
-    bool told_lag;
+    int fails;              /* probes that failed in a row */
+    int oks;                /* probes answered in a row */
+    bool is_silent;         /* the last probe failed */
+    int64_t mute_us;        /* since when probes of it are waited for in vain, 0: they are not */
+    bool suspected;         /* a client's link to it broke */
+    unsigned told;          /* DECIDE_TOLD_*: what the log knows of it */
     int64_t newcomer_us;    /* since when it says that it is a newer primary than ours, or 0 */
     int64_t stray_us;       /* since when it is not believed: ours lives and is followed; or 0 */
     bool is_new;            /* a reload has added it, and it has not answered yet */

@@ -286,7 +286,8 @@ int tool_link_answer(struct tool_link *l, char type, struct tool_answer *a)
 
 bool tool_link_open(struct tool_link *l, const struct tool_options *o, struct slice password)
 {
-    *l = (struct tool_link){.fd = -1, .debug = o->debug, .tells = o->verbose || o->watch};
+    *l = (struct tool_link){
+        .fd = -1, .debug = o->debug, .tells = o->verbose || o->recovery == TOOL_RECOVERY_FOLLOWS};
     l->give_up_us = clock_mono_us() + (int64_t)o->timeout_s * 1000 * CLOCK_US_PER_MS;
     if (o->host[0] == '/' ? !connect_unix(l, o) : !connect_tcp(l, o))
         return false;

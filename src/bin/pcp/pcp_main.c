@@ -22,10 +22,11 @@ static int run_command(const struct tool *t, const struct tool_options *o, struc
     l->tells = l->tells || t->request == PCP_ORDER;
     if (tool_link_send(l, type, &body))
         rc = tool_link_answer(l, pcp_answer_type(type), &answer);
-    if (rc == 1 && (o->status ? tool_print_recoveries : t->print)(t, o, &answer))
+    if (rc == 1 &&
+        (o->recovery == TOOL_RECOVERY_SHOWS ? tool_print_recoveries : t->print)(t, o, &answer))
         status = EXIT_SUCCESS;
-    if (rc == 0 && o->old_status)
-        status = EXIT_SUCCESS;
+    if (rc == 0)
+        status = o->refused_status;
     if (rc != -1 && t->request != PCP_STOP)
         (void)tool_link_send(l, PCP_DISCONNECT, NULL);
     buf_free(&body);

@@ -138,10 +138,8 @@ static bool take_id(const struct tool *t, const char *text, struct tool_options 
 {
     bool is_process = t->arg == ARG_PROCESS;
 
-    if (parse_int(text, is_process, is_process ? INT32_MAX : MAX_ID, &o->id)) {
-        o->has_id = true;
+    if (parse_int(text, is_process, is_process ? INT32_MAX : MAX_ID, &o->id))
         return true;
-    }
     fprintf(stderr, "pcp_%s: Invalid %s \"%s\", must be ", t->name, id_name(t), text);
     if (is_process)
         fputs("greater than 0\n", stderr);
@@ -202,12 +200,10 @@ static bool take_common(const struct tool *t, int c, struct tool_options *o)
         o->user = optarg;
         return true;
     case 'w':
-        o->never_ask = true;
-        o->always_ask = false;
+        o->asks = TOOL_ASKS_NEVER;
         return true;
     case 'W':
-        o->always_ask = true;
-        o->never_ask = false;
+        o->asks = TOOL_ASKS_ALWAYS;
         return true;
     case 'd':
         o->debug = true;
@@ -219,7 +215,7 @@ static bool take_common(const struct tool *t, int c, struct tool_options *o)
         o->json = true;
         return true;
     case OPT_OLD_STATUS:
-        o->old_status = true;
+        o->refused_status = EXIT_SUCCESS;
         return true;
     case OPT_TLS_CA:
         o->tls_ca = optarg;
@@ -253,9 +249,11 @@ static bool take(const struct tool *t, int c, struct tool_options *o)
     case OPT_SWITCHOVER:
         return o->switchover = true;
     case OPT_STATUS:
-        return o->status = true;
+        o->recovery = TOOL_RECOVERY_SHOWS;
+        return true;
     case OPT_WATCH:
-        return o->watch = true;
+        o->recovery = TOOL_RECOVERY_FOLLOWS;
+        return true;
     case OPT_WHY:
         o->why = optarg;
         return true;
@@ -338,7 +336,7 @@ static bool take_argument(const struct tool *t, int argc, char **argv, struct to
             fprintf(stderr, "pcp_%s: the name of the database is empty\n", t->name);
             return false;
         }
-    } else if (optind < argc && t->arg != ARG_NONE && !o->has_id) {
+    } else if (optind < argc && t->arg != ARG_NONE && o->id == TOOL_NO_ID) {
         if (!take_id(t, argv[optind], o))
             return false;
         optind++;
@@ -347,7 +345,7 @@ static bool take_argument(const struct tool *t, int argc, char **argv, struct to
         fprintf(stderr, "pcp_%s: Warning: extra command-line argument \"%s\" ignored\n", t->name,
             argv[optind]);
     }
-    if (t->needs_arg && !o->has_id && !o->status && !o->watch) {
+    if (t->needs_arg && o->id == TOOL_NO_ID && o->recovery == TOOL_RECOVERY_BEGINS) {
         fprintf(stderr, "pcp_%s: missing %s\n", t->name, id_name(t));
         return false;
     }
@@ -368,7 +366,7 @@ static bool answers_by_itself(const struct tool *t, const char *option)
 
 static int default_timeout_s(const struct tool *t, const struct tool_options *o)
 {
-    if (t->request == PCP_RECOVERY && !o->status)
+    if (t->request == PCP_RECOVERY && o->recovery != TOOL_RECOVERY_SHOWS)
         return MAX_TIMEOUT_S;
     return o->gracefully || o->switchover || t->arg == ARG_DATABASE ? LEAVE_TIMEOUT_S
                                                                     : DEFAULT_TIMEOUT_S;
@@ -406,7 +404,8 @@ int tool_opts_parse(
         .host = "",
         .port = DEFAULT_PORT,
         .mode = 's',
-        .id = -1,
+        .id = TOOL_NO_ID,
+        .refused_status = EXIT_FAILURE,
     };
     *status = EXIT_SUCCESS;
     if (argc > 1 && answers_by_itself(t, argv[1]))

@@ -175,9 +175,9 @@ static bool from_terminal(struct secret *out)
 
 bool tool_pass_get(const struct tool_options *o, struct secret *out)
 {
-    if (!o->always_ask && from_file(o, out))
+    if (o->asks != TOOL_ASKS_ALWAYS && from_file(o, out))
         return true;
-    if (!o->never_ask)
+    if (o->asks != TOOL_ASKS_NEVER)
         return from_terminal(out);
     fprintf(
         stderr, "ERROR: no password: the password file has no line for this host, port and user\n");

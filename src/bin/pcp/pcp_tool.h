@@ -14,27 +14,36 @@
 /* What a tool's one argument is. */
 enum tool_arg { ARG_NONE, ARG_NODE, ARG_PROCESS, ARG_WATCHDOG, ARG_DATABASE };
 
+/* When the terminal is asked for the password. */
+enum tool_asks { TOOL_ASKS_WITHOUT_FILE, TOOL_ASKS_ALWAYS, TOOL_ASKS_NEVER };
+
+/* What pcp_recovery_node does. */
+enum tool_recovery {
+    TOOL_RECOVERY_BEGINS,
+    TOOL_RECOVERY_SHOWS,  /* what is known of recoveries */
+    TOOL_RECOVERY_FOLLOWS /* the last one, to its end */
+};
+
+#define TOOL_NO_ID (-1)
+
 struct tool_options {
     const char *host;
     int port;
     const char *user;
-    bool never_ask;
-    bool always_ask;
+    enum tool_asks asks;
     bool debug;
     bool verbose;
     bool json;
     bool all;
     bool gracefully;
     bool switchover;
-    bool status;          /* recoveries are shown, none is asked for */
-    bool watch;           /* the last one is followed */
+    enum tool_recovery recovery;
     const char *database; /* of an order; NULL: all */
     const char *why;      /* the reason of an order, for SHOW POOL_EVENTS; NULL: none is given */
-    bool old_status;      /* 0 even when the server answered an error, as pgpool-II's tools */
-    bool has_id;
-    int id;
-    char mode;  /* s f i */
-    char scope; /* l c */
+    int refused_status;   /* when the server answers an error: 1, or 0 as pgpool-II's tools */
+    int id;               /* TOOL_NO_ID: none is given */
+    char mode;            /* s f i */
+    char scope;           /* l c */
     int timeout_s;
     bool tls;
     const char *tls_ca; /* NULL: the certificate is not checked */

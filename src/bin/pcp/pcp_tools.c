@@ -13,7 +13,7 @@ static void put_nothing(const struct tool *t, const struct tool_options *o, stru
 /* A node, of PostgreSQL's or of the watchdog's: -1 is all of them. */
 static void put_node(const struct tool *t, const struct tool_options *o, struct buf *out)
 {
-    pcp_put_int(out, o->has_id ? o->id : -1);
+    pcp_put_int(out, o->id == TOOL_NO_ID ? -1 : o->id);
 }
 
 static void put_detach(const struct tool *t, const struct tool_options *o, struct buf *out)
@@ -33,7 +33,7 @@ static void put_promote(const struct tool *t, const struct tool_options *o, stru
 /* 0: all of them. */
 static void put_process(const struct tool *t, const struct tool_options *o, struct buf *out)
 {
-    pcp_put_int(out, o->has_id ? o->id : 0);
+    pcp_put_int(out, o->id == TOOL_NO_ID ? 0 : o->id);
 }
 
 static void put_scope(const struct tool *t, const struct tool_options *o, struct buf *out)
@@ -114,8 +114,8 @@ const struct tool *tool_list(void)
 
 char tool_put_request(const struct tool *t, const struct tool_options *o, struct buf *out)
 {
-    if (o->status || o->watch) {
-        buf_put_cstr(out, o->status ? PCP_STATUS : PCP_WATCH);
+    if (o->recovery != TOOL_RECOVERY_BEGINS) {
+        buf_put_cstr(out, o->recovery == TOOL_RECOVERY_SHOWS ? PCP_STATUS : PCP_WATCH);
         put_node(t, o, out);
         return PCP_RECOVERIES;
     }

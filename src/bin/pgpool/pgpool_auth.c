@@ -506,8 +506,7 @@ static void check_way_in(
     f.method = rule->method;
     f.clientcert = rule->clientcert;
     f.ldap_password_for_server = rule->ldap.use_password_for_server;
-    f.tls = tls;
-    f.cert_verified = tls;
+    f.channel = tls ? AUTH_CHANNEL_TLS_CERT : AUTH_CHANNEL_CLEAR;
     print_plan(k, &f);
 }
 

@@ -145,7 +145,7 @@ static struct auth_plan plan_by_rule(const struct auth_facts *f)
     struct auth_plan p;
 
     if ((f->clientcert != HBA_CERT_OFF || f->method == HBA_CERT) && f->method != HBA_REJECT &&
-        (!f->tls || !f->cert_verified))
+        f->channel != AUTH_CHANNEL_TLS_CERT)
         return refuse("The line of pool_hba.conf asks for a valid client certificate.");
     p = plan_by_method(f);
     p.check_cert_name = f->clientcert == HBA_CERT_VERIFY_FULL || f->method == HBA_CERT;

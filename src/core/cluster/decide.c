@@ -175,7 +175,8 @@ static void adopt_node(struct decide *d, int node, const struct view_node *v)
     n->facts.is_receiving = v->is_receiving;
     n->facts.replay_age_us = -1;
     n->is_new = v->status == VIEW_DOWN && !v->held_down && v->health.success == 0;
-    n->told_stale = !n->is_silent && n->facts.is_primary && !view_is_usable(&d->view, node);
+    if (!n->is_silent && n->facts.is_primary && !view_is_usable(&d->view, node))
+        n->told |= DECIDE_TOLD_STALE;
 }
 
 void decide_adopt(struct decide *d, const struct view *before)
@@ -252,10 +253,9 @@ static void give_up(struct decide *d, int node, const struct decide_probe *p, in
                        (long long)(rule->timeout_ms / 1000)),
             p);
         n->suspected = false;
-        n->told_stale = false;
+        n->told &= ~DECIDE_TOLD_STALE;
         decide_set_status(d, node, VIEW_DOWN, now_us);
-    } else if (!n->told_disallowed) {
-        n->told_disallowed = true;
+    } else if (decide_tells_first(n, DECIDE_TOLD_DISALLOWED)) {
         add_detail(
             decide_note(d, DECIDE_EV_DISALLOWED, node, d->view.primary, now_us,
                 "health check failed on node %d but failover is disallowed for the node", node),
@@ -300,9 +300,8 @@ static void on_refusal(struct decide *d, int node, const struct decide_probe *p,
     struct decide_node *n = &d->node[node];
     struct decide_event *e;
 
-    if (n->told_refusal)
+    if (!decide_tells_first(n, DECIDE_TOLD_REFUSAL))
         return;
-    n->told_refusal = true;
     e = decide_note(d, DECIDE_EV_REFUSED, node, d->view.primary, now_us,
         "node %d is alive but does not tell its role", node);
     add_detail(e, p);
@@ -329,10 +328,10 @@ static void on_facts(struct decide *d, int node, const struct decide_facts *f, i
     struct view_node *v = &d->view.node[node];
     uint32_t timeline = timeline_of(n, f);
 
-    if (n->told_refusal)
+    if ((n->told & DECIDE_TOLD_REFUSAL) != 0)
         decide_note(
             d, DECIDE_EV_TOLD, node, d->view.primary, now_us, "node %d tells its role", node);
-    n->told_refusal = false;
+    n->told &= ~DECIDE_TOLD_REFUSAL;
     n->have_facts = true;
     n->facts = *f;
     n->facts.timeline = timeline;
@@ -357,7 +356,7 @@ static void on_shutdown(struct decide *d, int node, const struct decide_probe *p
                    "node %d says that it is stopping: it is detached", node),
         p);
     d->node[node].suspected = false;
-    d->node[node].told_stale = false;
+    d->node[node].told &= ~DECIDE_TOLD_STALE;
     d->node[node].oks = 0;
     d->node[node].is_silent = true;
     d->view.node[node].is_busy = true;
@@ -381,8 +380,7 @@ static void on_answer(struct decide *d, int node, const struct decide_probe *p, 
     n->oks++;
     n->is_silent = false;
     n->mute_us = 0;
-    n->told_disallowed = false;
-    n->told_unsure = false;
+    n->told &= ~(DECIDE_TOLD_DISALLOWED | DECIDE_TOLD_UNSURE);
     v->pg_status = VIEW_PG_UP;
     v->is_busy = p->answer == DECIDE_BUSY;
     if (!v->is_busy)
@@ -398,9 +396,8 @@ static void on_unsure(struct decide *d, int node, const struct decide_probe *p, 
     struct decide_node *n = &d->node[node];
     struct decide_event *e;
 
-    if (n->told_unsure)
+    if (!decide_tells_first(n, DECIDE_TOLD_UNSURE))
         return;
-    n->told_unsure = true;
     e = decide_note(d, DECIDE_EV_UNSURE, node, d->view.primary, now_us,
         "node %d could not be asked; it is taken to be as it was", node);
     add_detail(e, p);

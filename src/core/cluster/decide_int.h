@@ -14,6 +14,15 @@ void decide_set_status(struct decide *d, int node, enum view_status status, int6
 bool decide_is_used(const struct decide *d, int node); /* status UP or WAITING */
 bool decide_has_facts(const struct decide *d, int node);
 
+/* True, and noted: it is to be told now, as it was not before. */
+static inline bool decide_tells_first(struct decide_node *n, enum decide_told what)
+{
+    bool is_first = (n->told & what) == 0;
+
+    n->told |= what;
+    return is_first;
+}
+
 /* A question of a WAL receiver has its answer by then. */
 #define DECIDE_ANSWER_US INT64_C(2000000)
 

@@ -144,16 +144,16 @@ void decide_lag_tell(struct decide *d, int node, int64_t now_us)
 {
     struct decide_node *n = &d->node[node];
     bool over = decide_lag_is_over(d, node);
-
+    bool was_told = (n->told & DECIDE_TOLD_LAG) != 0;
     bool any =
         d->rules.delay_from_command ? decide_lag_us(d, node) > 0 : decide_lag_bytes(d, node) > 0;
 
     if (d->rules.lag_log == DECIDE_LAG_ALWAYS && any)
         note_lag(d, DECIDE_EV_LAG, node, now_us);
-    else if (d->rules.lag_log != DECIDE_LAG_NONE && over && !n->told_lag)
+    else if (d->rules.lag_log != DECIDE_LAG_NONE && over && !was_told)
         note_lag(d, DECIDE_EV_LAG_OVER, node, now_us);
-    else if (d->rules.lag_log != DECIDE_LAG_NONE && !over && n->told_lag)
+    else if (d->rules.lag_log != DECIDE_LAG_NONE && !over && was_told)
         decide_note(d, DECIDE_EV_LAG_OVER, node, d->view.primary, now_us,
             "Replication of node: %d is behind no more than the limit again", node);
-    n->told_lag = over;
+    n->told = over ? n->told | DECIDE_TOLD_LAG : n->told & ~DECIDE_TOLD_LAG;
 }

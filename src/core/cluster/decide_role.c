@@ -277,7 +277,7 @@ static void judge_false_primary(struct decide *d, int node, int64_t now_us)
             "node %d says that it is a primary, but the primary is node %d: it is detached", node,
             d->view.primary);
         decide_set_status(d, node, VIEW_DOWN, now_us);
-        n->told_stale = true;
+        n->told |= DECIDE_TOLD_STALE;
     } else if (n->stray_us != 0) {
         decide_note(d, DECIDE_EV_QUARANTINE, node, d->view.primary, now_us,
             "node %d was promoted beside the primary, node %d, which lives and is followed: it is "
@@ -287,15 +287,14 @@ static void judge_false_primary(struct decide *d, int node, int64_t now_us)
             "Rebuild it as a standby of the present primary; it then returns by itself. If "
             "it shall be the primary, say so by pcp_attach_node.";
         decide_set_status(d, node, VIEW_QUARANTINE, now_us);
-        n->told_stale = true;
+        n->told |= DECIDE_TOLD_STALE;
     } else if (kin) {
         decide_note(d, DECIDE_EV_QUARANTINE, node, d->view.primary, now_us,
             "node %d is a former primary on timeline %u: it is not used", node, f->timeline)
             ->hint = "Rebuild it as a standby of the present primary; it then returns by itself.";
         decide_set_status(d, node, VIEW_QUARANTINE, now_us);
-        n->told_stale = true;
-    } else if (!n->told_stale) {
-        n->told_stale = true;
+        n->told |= DECIDE_TOLD_STALE;
+    } else if (decide_tells_first(n, DECIDE_TOLD_STALE)) {
         decide_note(d, DECIDE_EV_STALE, node, d->view.primary, now_us,
             "node %d says that it is a primary, but the primary is node %d", node, d->view.primary)
             ->hint = "The two do not belong to one cluster. Check the backend settings, or set "
@@ -309,9 +308,8 @@ static void tell_false_primary(struct decide *d, int node, int64_t now_us)
     struct decide_node *n = &d->node[node];
     const char *kind = is_stale(d, node) ? "a former" : "another";
 
-    if (n->told_stale)
+    if (!decide_tells_first(n, DECIDE_TOLD_STALE))
         return;
-    n->told_stale = true;
     decide_note(d, DECIDE_EV_STALE, node, d->view.primary, now_us,
         "node %d is back and says that it is a primary, %s one on timeline %u: it stays %s", node,
         kind, n->facts.timeline,
@@ -335,7 +333,7 @@ static void judge(struct decide *d, int node, int64_t now_us)
         if (may_return(d, node, now_us))
             give_back(d, node, now_us);
         else if (d->rules.mode != DECIDE_MODE_STREAMING || !says_primary(d, node))
-            n->told_stale = false;
+            n->told &= ~DECIDE_TOLD_STALE;
         else if (d->view.primary != VIEW_NO_NODE)
             tell_false_primary(d, node, now_us);
         return;
@@ -343,7 +341,7 @@ static void judge(struct decide *d, int node, int64_t now_us)
     if (v->status == VIEW_WAITING && n->oks > 0 && !v->is_busy)
         decide_set_status(d, node, VIEW_UP, now_us);
     if (d->rules.mode != DECIDE_MODE_STREAMING || !says_primary(d, node) || node == d->view.primary)
-        n->told_stale = false;
+        n->told &= ~DECIDE_TOLD_STALE;
     else if (d->rules.node[node].may_fail && (d->view.primary != VIEW_NO_NODE || is_stale(d, node)))
         judge_false_primary(d, node, now_us);
 }

@@ -198,7 +198,7 @@ static void note_new_primary(struct failover *f, struct decide *d, int64_t now_u
     decide_note(d, DECIDE_EV_WAIT, d->view.primary, sw->node, now_us,
         "failover: set new main node: %d", d->view.primary);
     sw->follow_epoch = 0;
-    if (d->rules.has_follow_command || d->rules.auto_promote || sw->is_asked_for) {
+    if (d->rules.has.follow_primary_command || d->rules.auto_promote || sw->is_asked_for) {
         sw->follow_epoch = d->view.primary_epoch;
         sw->follow_old = sw->node;
         memset(sw->followed, 0, sizeof sw->followed);
@@ -317,11 +317,11 @@ static void on_loss(struct failover *f, struct decide *d, const struct decide_ev
         failover_switch_back(f, d, "the primary was lost meanwhile", e->at_us);
     }
     if (is_primary && d->view.primary != e->node &&
-        !(e->type == DECIDE_EV_DETACH && !d->rules.has_command)) {
+        !(e->type == DECIDE_EV_DETACH && !d->rules.has.failover_command)) {
         failover_confirm(f, d, e);
         return;
     }
-    if (d->rules.has_command)
+    if (d->rules.has.failover_command)
         failover_beside_add(f, d, HOOK_FAILOVER, e->node, e);
     else
         note_end(d, e->node, e->at_us);
@@ -336,7 +336,7 @@ static void on_return(struct failover *f, struct decide *d, const struct decide_
         "=== Starting fail back. reconnect host %s(%d) ===", rule->host, rule->port);
     snprintf(out->detail, sizeof out->detail, "%s", e->detail);
     snprintf(out->who, sizeof out->who, "%s", e->who);
-    if (d->rules.has_back_command)
+    if (d->rules.has.failback_command)
         failover_beside_add(f, d, HOOK_FAILBACK, e->node, e);
     else
         decide_note(d, DECIDE_EV_FAILBACK_DONE, e->node, d->view.primary, e->at_us,
@@ -372,7 +372,7 @@ struct failover_do failover_promote(
     struct failover *f, struct decide *d, int target, int64_t now_us)
 {
     struct view_switch *sw = &d->view.sw;
-    enum view_phase phase = d->rules.has_command ? VIEW_PHASE_COMMAND : VIEW_PHASE_PROMOTE;
+    enum view_phase phase = d->rules.has.failover_command ? VIEW_PHASE_COMMAND : VIEW_PHASE_PROMOTE;
 
     sw->target = target;
     sw->pending_us = sw->is_asked_for && phase == VIEW_PHASE_PROMOTE ? now_us : 0;
@@ -436,7 +436,7 @@ static struct failover_do confirm(struct failover *f, struct decide *d, int64_t 
         return failover_ask(f, now_us);
     }
     target = sw->is_asked_for ? sw->ended_node : failover_candidate(d, sw->node, sw->phase_us);
-    if (d->rules.has_command) {
+    if (d->rules.has.failover_command) {
         if (target == VIEW_NO_NODE)
             decide_note(d, DECIDE_EV_WAIT, sw->node, sw->node, now_us,
                 "failover: no valid backend node found");
@@ -495,7 +495,8 @@ static struct failover_do search(struct failover *f, struct decide *d, int64_t n
         failover_switch_back(f, d, "the server did not become the primary", now_us);
         return (struct failover_do){.type = FAILOVER_DO_NOTHING};
     }
-    if (sw->target != VIEW_NO_NODE && !d->rules.has_command && age_us > FAILOVER_PROMOTED_US) {
+    if (sw->target != VIEW_NO_NODE && !d->rules.has.failover_command &&
+        age_us > FAILOVER_PROMOTED_US) {
         if (sw->is_resumed)
             failover_begin_anew(f, d, now_us);
         else
@@ -504,7 +505,7 @@ static struct failover_do search(struct failover *f, struct decide *d, int64_t n
     }
     if (is_to_hear_again(f, d, now_us))
         return failover_promote(f, d, sw->target, now_us);
-    if (sw->barred != VIEW_NO_NODE && d->rules.has_command && age_us > UNBAR_US) {
+    if (sw->barred != VIEW_NO_NODE && d->rules.has.failover_command && age_us > UNBAR_US) {
         sw->barred = VIEW_NO_NODE;
         decide_settle(d, now_us);
     }
@@ -672,7 +673,7 @@ static void resume_loss(
     struct view_switch *sw = &d->view.sw;
 
     if (now_us - kept->unsure_us >= FAILOVER_PROMOTED_US || now_us < kept->unsure_us ||
-        d->rules.has_command)
+        d->rules.has.failover_command)
         return;
     sw->node = sw->barred = kept->node;
     sw->target = kept->target;
@@ -704,7 +705,7 @@ void failover_resume(
         return;
     }
     if (kept->pending_us == 0 || now_us - kept->pending_us >= FAILOVER_PROMOTED_US ||
-        now_us < kept->pending_us || d->rules.has_command) {
+        now_us < kept->pending_us || d->rules.has.failover_command) {
         /* A former primary keeps its fence until it is restarted: that is nothing to be told. */
         if ((kept->fence_set[0] | kept->fence_set[1] | kept->moved[0] | kept->moved[1]) != 0)
             decide_note(d, DECIDE_EV_SWITCH, kept->moved_to, VIEW_NO_NODE, now_us,

@@ -170,9 +170,10 @@ static struct failover_do follow_once(struct failover *f, struct decide *d, int6
     for (i = 0; i < d->rules.nnodes; i++) {
         if (!d->rules.node[i].exists || is_led(d, i))
             continue;
-        if (i == d->view.primary || (d->rules.has_follow_command && d->view.node[i].held_down)) {
+        if (i == d->view.primary ||
+            (d->rules.has.follow_primary_command && d->view.node[i].held_down)) {
             set_led(d, i);
-        } else if (d->rules.has_follow_command) {
+        } else if (d->rules.has.follow_primary_command) {
             return next_follower(f, d, i);
         } else if (is_astray(d, i) && !(is_early && d->view.node[i].is_receiving)) {
             return lead(f, d, i, now_us);
@@ -299,7 +300,7 @@ struct failover_do failover_beside_step(struct failover *f, struct decide *d, in
         return lead_back(f, d, back, now_us);
     if (d->view.sw.follow_epoch != 0)
         return follow_once(f, d, now_us);
-    if (d->rules.auto_promote && !d->rules.has_follow_command)
+    if (d->rules.auto_promote && !d->rules.has.follow_primary_command)
         return follow_later(f, d, now_us);
     return nothing;
 }

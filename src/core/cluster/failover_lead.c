@@ -78,7 +78,7 @@ struct failover_do failover_lead_step(struct failover *f, struct decide *d, int6
         out = failover_begin(f, d, FAILOVER_DO_LEAD);
         out.node = i;
         /* The command does that in its own way, but it is not run about a detached one. */
-        out.makes_slot = !d->rules.has_follow_command || d->view.node[i].held_down;
+        out.makes_slot = !d->rules.has.follow_primary_command || d->view.node[i].held_down;
         return out;
     }
     failover_enter(f, d, VIEW_PHASE_CATCHUP, now_us);

@@ -122,8 +122,8 @@ static struct failover_do catch_up(struct failover *f, struct decide *d, int64_t
 
     if (decide_has_facts(d, sw->target) && n->asked_us >= sw->phase_us &&
         n->facts.received_lsn >= f->cut_lsn &&
-        (d->rules.has_command || failover_lead_is_ahead(d))) {
-        if (d->rules.has_command)
+        (d->rules.has.failover_command || failover_lead_is_ahead(d))) {
+        if (d->rules.has.failover_command)
             return failover_promote(f, d, sw->target, now_us);
         failover_enter(f, d, VIEW_PHASE_PROMOTE, now_us);
         sw->pending_us = now_us;
@@ -183,7 +183,8 @@ struct failover_do failover_switch_step(struct failover *f, struct decide *d, in
 static void on_all_written(struct failover *f, struct decide *d, uint64_t lsn, int64_t now_us)
 {
     f->cut_lsn = lsn;
-    failover_enter(f, d, d->rules.has_command ? VIEW_PHASE_CATCHUP : VIEW_PHASE_LEAD, now_us);
+    failover_enter(
+        f, d, d->rules.has.failover_command ? VIEW_PHASE_CATCHUP : VIEW_PHASE_LEAD, now_us);
 }
 
 /* Where a command does the work our rights may not suffice to stop writes of others than our
@@ -194,7 +195,8 @@ static bool goes_on(
     struct view_switch *sw = &d->view.sw;
     enum view_phase phase = (enum view_phase)sw->phase;
 
-    if (!d->rules.has_command || o->is_unsure || (phase != VIEW_PHASE_FENCE && sw->is_fenced))
+    if (!d->rules.has.failover_command || o->is_unsure ||
+        (phase != VIEW_PHASE_FENCE && sw->is_fenced))
         return false;
     if (phase == VIEW_PHASE_FENCE) {
         if (!f->was_fenced)

@@ -45,7 +45,7 @@ static bool is_to_take_up(const struct failover *f, const struct decide *d)
         d->view.primary_epoch != 0 || d->view.sw.since_us != 0)
         return false;
     return d->view.node[node].status == VIEW_DOWN && failover_may_begin(f, node) &&
-           (!d->view.node[node].held_down || d->rules.has_command);
+           (!d->view.node[node].held_down || d->rules.has.failover_command);
 }
 
 /* Whoever begins at such a moment cannot tell the loss of one server from an outage of all. */

@@ -54,14 +54,6 @@ static void auth_read_address(struct client_auth *a)
         a->addr = hba_addr_of((const struct sockaddr *)&ss);
 }
 
-static void auth_read_tls(struct client_auth *a)
-{
-    const struct stream *s = a->who.stream;
-
-    a->facts.tls = stream_is_tls(s);
-    a->facts.cert_verified = a->facts.tls && stream_tls_is_peer_verified(s);
-}
-
 static void auth_on_rule(struct client_auth *a)
 {
     a->facts.has_rule = a->rule != NULL;
@@ -93,7 +85,9 @@ struct client_auth *client_auth_new(struct login_auth *sa, const struct login_wh
     timer_init(&a->patience, client_auth_on_patience);
     list_init(&a->wait.node);
     auth_read_address(a);
-    auth_read_tls(a);
+    if (stream_is_tls(who->stream))
+        a->facts.channel =
+            stream_tls_is_peer_verified(who->stream) ? AUTH_CHANNEL_TLS_CERT : AUTH_CHANNEL_TLS;
     client_auth_put_book_name(a, client_auth_user(a), &a->book_name);
     return a;
 }

@@ -76,7 +76,7 @@ static struct slice ask_channel(struct client_auth *a, uint8_t hash[CRYPTO_CERT_
     size_t n = 0;
     int nid = 0;
 
-    if (a->facts.tls && stream_tls_server_cert(a->who.stream, &der, &nid) == 0 &&
+    if (auth_is_tls(&a->facts) && stream_tls_server_cert(a->who.stream, &der, &nid) == 0 &&
         crypto_cert_hash_by(buf_slice(&der), nid, hash, &n, &err) == -1)
         n = 0; /* the certificate's kind has no binding: not offered */
     buf_free(&der);

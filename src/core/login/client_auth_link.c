@@ -81,7 +81,7 @@ bool client_auth_passes_on(struct client_auth *a, const struct link *link, struc
 {
     struct err err = {0};
 
-    if (!a->facts.tls || !stream_is_tls(&link->stream) || !is_bindable_scram(body))
+    if (!auth_is_tls(&a->facts) || !stream_is_tls(&link->stream) || !is_bindable_scram(body))
         return true;
     err_set_fatal(&err, "28000",
         "SCRAM is not passed on where the client's connection and the server's both have TLS");

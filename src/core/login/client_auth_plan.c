@@ -12,7 +12,8 @@ static bool auth_may_ask_clear(const struct client_auth *a)
 {
     const struct conf *conf = a->sa->be->conf;
 
-    return conf->allow_clear_text_frontend_auth && (a->facts.tls || a->who.is_unix || !conf->ssl);
+    return conf->allow_clear_text_frontend_auth &&
+           (auth_is_tls(&a->facts) || a->who.is_unix || !conf->ssl);
 }
 
 void client_auth_open_link(struct client_auth *a)

@@ -160,7 +160,7 @@ void client_auth_match(struct client_auth *a)
 {
     struct hba_oracle oracle = auth_oracle(a);
     struct hba_query q = {.addr = a->addr,
-        .tls = a->facts.tls,
+        .tls = auth_is_tls(&a->facts),
         .replication = is_physical(a->who.startup->replication),
         .user = client_auth_user(a),
         .database = a->who.startup->database};

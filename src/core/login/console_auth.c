@@ -158,7 +158,7 @@ static bool is_loopback(const struct client_auth *a)
 
 static bool may_ask_clear(const struct client_auth *a)
 {
-    bool is_safe = a->facts.tls || a->who.is_unix || is_loopback(a);
+    bool is_safe = auth_is_tls(&a->facts) || a->who.is_unix || is_loopback(a);
 
     if (a->rule == NULL || a->rule->method == HBA_TRUST)
         return is_safe;
@@ -201,7 +201,8 @@ static bool plan_pcp(struct client_auth *a)
     } else if (!is_for_passwords) {
         a->plan = plan_refuse("The line of pool_hba.conf asks for what pcp.conf does not have, and "
                               "the user is in neither admin_users nor stats_users.");
-    } else if (rule != NULL && rule->clientcert != HBA_CERT_OFF && !a->facts.cert_verified) {
+    } else if (rule != NULL && rule->clientcert != HBA_CERT_OFF &&
+               a->facts.channel != AUTH_CHANNEL_TLS_CERT) {
         a->plan = plan_refuse("The line of pool_hba.conf asks for a valid client certificate.");
     } else if (a->who.console->pcp_is_scram) {
         a->plan = plan_stored(a, AUTH_ASK_SCRAM);

@@ -64,9 +64,9 @@ static void failover_rules(const struct conf *conf, struct decide_rules *out)
     out->error_is_loss = conf->failover_on_backend_error;
     out->shutdown_is_loss = conf->failover_on_backend_shutdown;
     out->auto_promote = conf->auto_promote;
-    out->has_command = conf->failover_command[0] != '\0';
-    out->has_back_command = conf->failback_command[0] != '\0';
-    out->has_follow_command = conf->follow_primary_command[0] != '\0';
+    out->has.failover_command = conf->failover_command[0] != '\0';
+    out->has.failback_command = conf->failback_command[0] != '\0';
+    out->has.follow_primary_command = conf->follow_primary_command[0] != '\0';
     out->search_limit_us = conf->search_primary_node_timeout_ms * 1000;
     /* Writes wait while transactions may go on: not so long that they fail. */
     out->drain_limit_us = (drain_ms < DRAIN_LIMIT_MS ? drain_ms : DRAIN_LIMIT_MS) * 1000;

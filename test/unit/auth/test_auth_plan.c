@@ -386,16 +386,15 @@ START_TEST(test_certificates)
 
     for (method = HBA_TRUST; method <= HBA_PEER; method++)
         for (cert = HBA_CERT_OFF; cert <= HBA_CERT_VERIFY_FULL; cert++)
-            for (have = 0; have < 4; have++) {
+            for (have = 0; have <= AUTH_CHANNEL_TLS_CERT; have++) {
                 memset(&f, 0, sizeof f);
                 f.has_rule = true;
                 f.method = (enum hba_method)method;
                 f.clientcert = (enum hba_clientcert)cert;
                 f.stored = CRED_PLAIN;
-                f.tls = (have & 1) != 0;
-                f.cert_verified = (have & 2) != 0;
+                f.channel = (enum auth_channel)have;
                 p = auth_plan_make(&f);
-                if ((cert != HBA_CERT_OFF || method == HBA_CERT) && have != 3) {
+                if ((cert != HBA_CERT_OFF || method == HBA_CERT) && have != AUTH_CHANNEL_TLS_CERT) {
                     ck_assert_int_eq(p.ask, AUTH_ASK_REFUSE);
                     continue;
                 }

@@ -206,7 +206,7 @@ END_TEST
 START_TEST(test_command_fails_and_is_given_up)
 {
     world_begin(_i);
-    world->rules.has_command = true;
+    world->rules.has.failover_command = true;
     decide_set_rules(&world->d, &world->rules, world->now_us);
     world->fail_percent = 100;
     world->server[_i].alive = false;
@@ -225,7 +225,7 @@ END_TEST
 START_TEST(test_old_primary_is_barred)
 {
     world_begin(_i);
-    world->rules.has_command = true;
+    world->rules.has.failover_command = true;
     decide_set_rules(&world->d, &world->rules, world->now_us);
     world->server[_i].alive = false;
     while (world->ncommands == 0)
@@ -245,8 +245,8 @@ START_TEST(test_standby_lost_runs_beside)
     int lost = (_i + 1) % NODES;
 
     world_begin(_i);
-    world->rules.has_command = true;
-    world->rules.has_back_command = true;
+    world->rules.has.failover_command = true;
+    world->rules.has.failback_command = true;
     decide_set_rules(&world->d, &world->rules, world->now_us);
     world->server[lost].alive = false;
     world_run(3);
@@ -269,7 +269,7 @@ START_TEST(test_killed_while_commands_run)
     int second = (_i + 2) % NODES;
 
     world_begin(_i);
-    world->rules.has_command = true;
+    world->rules.has.failover_command = true;
     decide_set_rules(&world->d, &world->rules, world->now_us);
     world->server[first].alive = false;
     world->server[second].alive = false;
@@ -638,9 +638,9 @@ START_TEST(test_random_worlds)
     world->seed = (unsigned)_i + 1;
     world->log_wanted = getenv("TEST_FAILOVER_LOG") != NULL;
     world->rules.auto_promote = world_roll(2) == 0;
-    world->rules.has_command = !world->rules.auto_promote;
-    world->rules.has_back_command = world_roll(2) == 0;
-    world->rules.has_follow_command = world_roll(4) == 0;
+    world->rules.has.failover_command = !world->rules.auto_promote;
+    world->rules.has.failback_command = world_roll(2) == 0;
+    world->rules.has.follow_primary_command = world_roll(4) == 0;
     world_monitor_start();
     world_run(3);
     world->fail_percent = world_roll(3) * 20;

@@ -38,7 +38,7 @@ START_TEST(test_a_fence_outlives_one_that_failed)
     int new = (old + 1) % NODES;
 
     world_init(old);
-    world->rules.has_command = true;
+    world->rules.has.failover_command = true;
     leave_a_fence(old, new);
     world->fail_percent = 100;
     world_run(3);

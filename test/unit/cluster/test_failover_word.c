@@ -126,7 +126,7 @@ START_TEST(test_command_is_run_once)
 
     for (held = 0; held < 2; held++) {
         begin_without(_i);
-        world->rules.has_command = true;
+        world->rules.has.failover_command = true;
         world_monitor_start();
         say(true, _i, VIEW_NO_NODE);
         if (held == 1)
@@ -146,7 +146,7 @@ END_TEST
 START_TEST(test_given_up_stays_so)
 {
     begin_without(_i);
-    world->rules.has_command = true;
+    world->rules.has.failover_command = true;
     world->fail_percent = 100;
     world_monitor_start();
     say(true, _i, _i);
