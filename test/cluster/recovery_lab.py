@@ -71,7 +71,7 @@ class Node(postgres.Postgres):
         pid = self.pid()
         if pid is not None and self.is_alive():
             os.kill(pid, how)
-            waits.wait_for("the server ends", lambda: not self.is_alive() and not Path(f"/proc/{pid}").exists(), 30)
+            waits.wait_for("the server ends", lambda: not self.is_alive() and not Path(f"/proc/{pid}").exists(), 60)
 
     def kill(self) -> None:
         """As a crash: the postmaster and all its children at once."""
@@ -87,7 +87,7 @@ class Node(postgres.Postgres):
         if self.daemon is not None:
             self.daemon.popen.wait()
             self.daemon = None
-        waits.wait_for("the server is gone", lambda: not self.is_alive(), 30)
+        waits.wait_for("the server is gone", lambda: not self.is_alive(), 60)
 
     def last_words(self) -> str:
         """The end of what it logged, whoever started it."""
@@ -148,7 +148,7 @@ class Cluster:
 
     def _make_primary(self, conf: dict[str, str]) -> Node:
         node = self._node(0)
-        procs.run(["cp", "-a", str(postgres.template()), str(node.data)])
+        postgres.copy_template(node.data)
         node.write_conf({**PRIMARY_CONF, "cluster_name": "server0", "unix_socket_directories": str(self.home), **conf})
         self._add_scripts(node)
         node.start()

@@ -89,13 +89,13 @@ def test_t71_lag_in_mid_session(cluster, make, mode):
     try:
         ok(w, "set synchronous_commit = local", "discard all", "set synchronous_commit = local", "insert into w71 "
            "select repeat(md5(g::text), 50) from generate_series(1, 2000) g")
-        waits.wait_for("the lag is seen", lambda: not away(cluster, w), 20)
+        waits.wait_for("the lag is seen", lambda: not away(cluster, w), 60)
         assert w.rows("pgpool explain " + PORT)[0][3] == b"the chosen standby lags too far behind"
         ok(w, "select f71() from t", "discard all")
     finally:
         for i in cluster.standbys:
             cluster.nodes[i].rows("select pg_wal_replay_resume()")
-    waits.wait_for("they have caught up", lambda: away(cluster, w), 20)
+    waits.wait_for("they have caught up", lambda: away(cluster, w), 60)
     w.bye()
 
 
@@ -223,7 +223,7 @@ def test_clusters_of_any_size(cluster, start_pool, nodes, mode):
                       health_check_period=1, pool_mode=mode, delay_threshold=0,
                       **{f"backend_weight{n}": 0 if i == cluster.at else 1 for n, i in enumerate(kept)})
     waits.wait_for("roles are known", lambda: column(pool, "role") == ["primary" if n == at else "standby"
-                                                                     for n in range(nodes)], 15)
+                                                                     for n in range(nodes)], 60)
     before = [int(v) for v in column(pool, "select_cnt")]
     wires = [Wire(pool.address, seconds=20) for _ in range(4)]
     for wire in wires:
@@ -262,7 +262,7 @@ def test_logical_replication_balances(start_pool, mode):
         pool = start_pool(*[n.address for n in order], backend_clustering_mode="logical_replication", pool_mode=mode,
                           load_balance_mode=True, health_check_period=1, **{f"backend_flag{at}": "ALWAYS_PRIMARY"},
                           **{f"backend_weight{n}": 0 if n == at else 1 for n in range(2)})
-        waits.wait_for("both are up", lambda pool=pool: column(pool, "status") == ["up"] * 2, 15)
+        waits.wait_for("both are up", lambda pool=pool: column(pool, "status") == ["up"] * 2, 60)
         w = Wire(pool.address, seconds=20)
         assert w.login()[-1].type == "Z"
         w.value(PORT)

@@ -33,7 +33,7 @@ def cluster(request):
     pgbench(it.primary.port, "-i", "-q", "-s", "1")
     for i in it.standbys:
         waits.wait_for("the tables are there", lambda i=i: it.nodes[i].value(
-            "select count(*) from pg_class where relname = 'pgbench_accounts_pkey'") == "1", 30)
+            "select count(*) from pg_class where relname = 'pgbench_accounts_pkey'") == "1", 60)
     for node in it.nodes:
         node.rows("alter system set log_statement = 'all'")
         node.reload()
@@ -146,7 +146,7 @@ def test_what_was_not_used_is_not_reset(cluster, make):
     assert not asked, asked
     assert session("two", "select nextval('counted')", "select set_config('work_mem', '77MB', false)",
                    "select current_setting('work_mem')")[-1] == "77MB"
-    waits.wait_for("it is cleaned", lambda: "DISCARD ALL" in cluster.primary.log().rsplit("work_mem", 1)[-1], 10)
+    waits.wait_for("it is cleaned", lambda: "DISCARD ALL" in cluster.primary.log().rsplit("work_mem", 1)[-1], 60)
     assert session("three", "select nextval('counted')", "show work_mem", "show application_name")[1:] == ["4MB", "three"]
 
 
@@ -244,7 +244,7 @@ def test_one_node_goes_and_comes_back(cluster, make, pooling):
     done = counted(pool, work)
     assert done[first] == done[second] == 100, done
     cluster.nodes[second].stop()
-    waits.wait_for("it is known to be down", lambda: column(pool, "status")[second] == "down", 20)
+    waits.wait_for("it is known to be down", lambda: column(pool, "status")[second] == "down", 60)
     done = counted(pool, work)
     assert (done[first], done[second], done[cluster.at]) == (200, 0, 0)
     cluster.nodes[second].start()
@@ -267,7 +267,7 @@ def test_answers_hold_for_the_search_path_they_were_asked_with(cluster, make, po
     maker.bye()
     for i in cluster.standbys:
         waits.wait_for("the functions are there", lambda i=i: cluster.nodes[i].value(
-            "select count(*) from pg_proc where proname = 'which'") == "2", 30)
+            "select count(*) from pg_proc where proname = 'which'") == "2", 60)
     clients = []
     for schema in ("calm", "wild") * 3:
         wire = login(pool)

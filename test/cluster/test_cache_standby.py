@@ -35,7 +35,7 @@ class Pair:
         self.primary.rows("insert into t values (1, 'old'), (2, 'other')")
         waits.wait_for("it is there", lambda: self.standby.value("select count(*) from t") == "2")
         pool = start_pool(self.primary.address, self.standby.address, **{**SETTINGS, **conf})
-        waits.wait_for("they are known", lambda: [n["role"] for n in show(pool)] == ["primary", "standby"], 20)
+        waits.wait_for("they are known", lambda: [n["role"] for n in show(pool)] == ["primary", "standby"], 60)
         return pool
 
     def stop(self) -> None:
@@ -74,7 +74,7 @@ def is_hit(pool, w: Wire, sql: str = READ) -> bool:
 
 def kept(pool, w: Wire, sql: str = READ) -> None:
     try:
-        waits.wait_for(f"{sql} is kept", lambda: is_hit(pool, w, sql), 20)
+        waits.wait_for(f"{sql} is kept", lambda: is_hit(pool, w, sql), 60)
     except AssertionError as e:
         raise AssertionError(f"{e}: {w.rows('show pool_cache_tables')} {w.rows('pgpool explain ' + sql)} {w.rows('show pool_cache_streams')} {show(pool)}") from None
 
@@ -121,7 +121,7 @@ def test_a_paused_standby(pair, start_pool, mode, ours):
         waits.wait_for("it was heard of", lambda: int(streams(pool)["postgres"]["transactions"]) > 0 and good(pool))
         never_kept(pool, w, READ, "old")
         pair.standby.rows("select pg_wal_replay_resume()")
-        waits.wait_for("the new value", lambda: one(w, READ) == "new", 10)
+        waits.wait_for("the new value", lambda: one(w, READ) == "new", 60)
         kept(pool, w)
         waits.holds_for("and no other", lambda: one(w, READ) == "new", 0.5)
 
@@ -141,7 +141,7 @@ def test_a_grant_that_has_not_arrived(pair, start_pool):
         admin.simple("revoke select on t from reader")
         never_kept(pool, w, READ, "old", 2)
         pair.standby.rows("select pg_wal_replay_resume()")
-        waits.wait_for("it is refused", lambda: w.simple(READ)[0].type == "E", 10)
+        waits.wait_for("it is refused", lambda: w.simple(READ)[0].type == "E", 60)
     pair.primary.rows("drop role reader")
 
 
@@ -172,7 +172,7 @@ def test_a_delayed_standby(start_pool):
                 def next_value(shown=shown, want=f"v{i}"):
                     shown.append(one(w, READ))
                     return shown[-1] == want
-                waits.wait_for("it arrives", next_value, 20)
+                waits.wait_for("it arrives", next_value, 60)
                 kept(pool, w)
                 waits.holds_for("and no other", lambda want=f"v{i}": one(w, READ) == want, 0.5)
     finally:
@@ -199,7 +199,7 @@ def test_a_commit_that_waits_for_another(start_pool):
                 os.kill(pid, signal.SIGSTOP)
             writer = threading.Thread(target=pair.primary.rows, args=("update t set v = 'new'",))
             writer.start()
-            waits.wait_for("the other has it", lambda: one(w, READ) == "new", 10)
+            waits.wait_for("the other has it", lambda: one(w, READ) == "new", 60)
             assert pair.primary.value(READ) == "old"
             never_kept(pool, w, READ, "new", 2)
             for pid in stopped:
@@ -223,7 +223,7 @@ def test_a_standby_of_the_primary_that_was(start_pool):
         pair.primary.rows("insert into t values (1, 'old'), (2, 'other')")
         pool = start_pool(pair.primary.address, pair.standby.address, other.address, **{
             **SETTINGS, "pool_mode": "transaction", "backend_weight2": 0, "backend_application_name2": "node2"})
-        waits.wait_for("they are known", lambda: [n["role"] for n in show(pool)] == ["primary", "standby", "standby"], 20)
+        waits.wait_for("they are known", lambda: [n["role"] for n in show(pool)] == ["primary", "standby", "standby"], 60)
         with login(pool) as w:
             one(w, READ)
             good(pool)
@@ -239,7 +239,7 @@ def test_a_standby_of_the_primary_that_was(start_pool):
         other.rows("select pg_promote()")
         waits.wait_for("it is the primary", lambda: show(pool)[2]["role"] == "primary", 60)
         assert other.value(READ) == "old"
-        waits.wait_for("results are kept again", lambda: streams(pool)["postgres"]["good"] == "true", 20)
+        waits.wait_for("results are kept again", lambda: streams(pool)["postgres"]["good"] == "true", 60)
         with login(pool) as w:
             for _ in range(100):
                 before = hits(pool)
@@ -286,13 +286,13 @@ def test_a_view_that_was_made_anew(pair, start_pool, how):
     read = "select v from seen"
     pool = pair.pool(start_pool, pool_mode="transaction", memqcache_invalidation=how)
     with login(pool) as w, login(pool) as admin:
-        waits.wait_for("it is there", lambda: one(w, read) == "before old", 10)
+        waits.wait_for("it is there", lambda: one(w, read) == "before old", 60)
         kept(pool, w, read)
         pair.standby.rows("select pg_wal_replay_pause()")
         for sql in ("drop view seen", "create view seen as select 'behind ' || v as v from t where id = 1"):
             assert all(m.type != "E" for m in admin.simple(sql))
         never_kept(pool, w, read, "before old")
         pair.standby.rows("select pg_wal_replay_resume()")
-        waits.wait_for("the new one", lambda: one(w, read) == "behind old", 10)
+        waits.wait_for("the new one", lambda: one(w, read) == "behind old", 60)
         kept(pool, w, read)
         waits.holds_for("and no other", lambda: one(w, read) == "behind old", 0.5)

@@ -28,12 +28,12 @@ def server():
 @pytest.fixture
 def tables(server):
     """Made anew for each test, so that tests do not depend on one another."""
-    for sql in ("drop schema public cascade", "create schema public", "grant all on schema public to public",
-                "create table t (id int primary key, v text, n int)", "create table nokey (a int, b text)",
-                "create table whole (a int, b text)", "alter table whole replica identity full",
-                "insert into t select i, 'v' || i, i % 10 from generate_series(1, 100) i",
-                "insert into nokey values (1, 'a')", "insert into whole values (1, 'a'), (2, null)"):
-        server.rows(sql)
+    server.rows("; ".join((
+        "drop schema public cascade", "create schema public", "grant all on schema public to public",
+        "create table t (id int primary key, v text, n int)", "create table nokey (a int, b text)",
+        "create table whole (a int, b text)", "alter table whole replica identity full",
+        "insert into t select i, 'v' || i, i % 10 from generate_series(1, 100) i",
+        "insert into nokey values (1, 'a')", "insert into whole values (1, 'a'), (2, null)")))
     return server
 
 
@@ -55,7 +55,7 @@ def good(pool, database: str = "postgres") -> dict[str, str]:
     def look():
         row = streams(pool).get(database, {})
         return row if row.get("state") == "streaming" and row["good"] == "true" and row["hidden"] == "0" else None
-    return waits.wait_for(f"{database} is streamed", look, 20)
+    return waits.wait_for(f"{database} is streamed", look, 60)
 
 
 def counts(row: dict[str, str]) -> tuple[int, int, int]:
@@ -69,7 +69,7 @@ def settled(pool, server) -> tuple[int, int, int]:
     def there():
         row = good(pool)
         return row if server.value(f"select '{row['lsn'] or '0/0'}'::pg_lsn >= '{lsn}'") == "t" else None
-    return counts(waits.wait_for("the stream is up to date", there, 20))
+    return counts(waits.wait_for("the stream is up to date", there, 60))
 
 
 def invalidators(pool) -> list[int]:
@@ -158,7 +158,7 @@ def test_ddl_empties_the_database(tables, start_pool, sql):
             settled(pool, tables)
             waits.holds_for("nothing was dropped", lambda: settled(pool, tables)[2] == before, 1.5)
         else:
-            waits.wait_for("all was dropped", lambda: settled(pool, tables)[2] > before, 10)
+            waits.wait_for("all was dropped", lambda: settled(pool, tables)[2] > before, 60)
     tables.rows("drop role if exists r_of_test")
     tables.rows("alter database postgres reset all")
     tables.rows("alter system reset timezone")
@@ -188,15 +188,15 @@ def test_within_milliseconds(tables, start_pool):
     assert 0 < best <= WITHIN_US * waits.SCALE
 
 
-def test_a_million_rows_in_little_memory(tables, start_pool):
+def test_many_rows_in_little_memory(tables, start_pool):
     tables.rows("create table bulk (id int primary key, v text)")
     pool = start_pool(tables.address, **CACHE, memqcache_wal_lag="60s")
     good(pool)
     pid = invalidator(pool)
     before = procs.memory_kb(pid, "VmHWM")
-    tables.rows("insert into bulk select i, 'some text ' || i from generate_series(1, 1000000) i")
+    tables.rows("insert into bulk select i, 'some text ' || i from generate_series(1, 400000) i")
     by_row, by_table, _ = settled(pool, tables)
-    assert by_row + by_table >= 1000000
+    assert by_row + by_table >= 400000
     assert procs.memory_kb(pid, "VmHWM") - before < 32 * 1024 or procs.is_sanitized()
 
 
@@ -210,7 +210,7 @@ def test_nothing_is_left_behind_by_a_killed_one(tables, start_pool):
     assert slots(tables) == 1
     before = invalidator(pool)
     os.kill(before, signal.SIGSTOP)
-    waits.wait_for("results are not used any more", lambda: streams(pool)["postgres"]["good"] == "false", 10)
+    waits.wait_for("results are not used any more", lambda: streams(pool)["postgres"]["good"] == "false", 60)
     os.kill(before, signal.SIGKILL)
     waits.wait_for("another one follows", lambda: invalidators(pool) not in ([], [before]))
     good(pool)
@@ -270,7 +270,7 @@ def why(pool, state: str, database: str = "postgres") -> str:
     def look():
         row = streams(pool).get(database, {})
         return row["reason"] if row.get("state") == state and row["reason"] else None
-    return waits.wait_for(f"{database} is {state}", look, 20)
+    return waits.wait_for(f"{database} is {state}", look, 60)
 
 
 def test_where_there_cannot_be_a_stream(tables, start_pool):
@@ -315,7 +315,7 @@ def test_many_databases(start_pool):
             rows = streams(pool)
             states = [rows[n]["state"] for n in names if n in rows]
             return states if len(states) == 10 and set(states) == {"streaming", "statement"} else None
-        states = waits.wait_for("all are one or the other", settled_states, 30)
+        states = waits.wait_for("all are one or the other", settled_states, 60)
         assert 1 <= states.count("streaming") <= 6
         assert slots(pg) <= 6
     finally:
@@ -334,7 +334,7 @@ def test_another_primary(start_pool):
         primary.stop(signal.SIGQUIT)
         waits.wait_for("nothing is good", lambda: streams_or_none(pool).get("good") == "false")
         standby.rows("select pg_promote()")
-        waits.wait_for("the new primary is followed", lambda: streams_or_none(pool).get("node_id") == "1", 30)
+        waits.wait_for("the new primary is followed", lambda: streams_or_none(pool).get("node_id") == "1", 60)
         good(pool)
         assert "all results are dropped" in pool.log()
     finally:
@@ -360,7 +360,7 @@ def test_a_database_is_let_go_to_be_dropped(tables, start_pool):
         with Wire(pool.address) as w:
             w.login()
             return any(m.type == "C" for m in w.simple("drop database gone"))
-    waits.wait_for("it is dropped", drop, 20)
+    waits.wait_for("it is dropped", drop, 60)
     assert tables.value("select count(*) from pg_database where datname = 'gone'") == "0"
 
 

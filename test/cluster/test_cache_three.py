@@ -204,7 +204,7 @@ class Model:
                 for text in READS:
                     sql = text.replace("{k}", str(pick.randrange(KEYS)))
                     want = told(direct, sql)
-                    waits.wait_for(f"seed {SEED}, round {number}: {sql}", lambda: told(ours, sql) == want, 10)  # noqa: B023
+                    waits.wait_for(f"seed {SEED}, round {number}: {sql}", lambda: told(ours, sql) == want, 60)  # noqa: B023
                     for extended in (True, False, True, False):
                         assert told(ours, sql, extended) == want, f"seed {SEED}, round {number}: {sql}"
 
@@ -223,7 +223,7 @@ def run_for(nodes, start_pool, minutes: float, **conf):
         nodes[0].rows(sql)
     pool = start_pool(*(n.address for n in nodes), **{**SETTINGS, "backend_weight0": 1, "backend_weight2": 1, "backend_application_name2": "node2", "num_init_children": 2, "worker_fill": 1,
                                                       "read_consistency": "session", "memqcache_invalidation": "wal", **conf})
-    waits.wait_for("they are known", lambda: [n["role"] for n in show(pool)] == ["primary", "standby", "standby"], 30)
+    waits.wait_for("they are known", lambda: [n["role"] for n in show(pool)] == ["primary", "standby", "standby"], 60)
     good(pool)
     model, end = Model(nodes, pool), waits.now() + minutes * 60
     for number in itertools.count(1):

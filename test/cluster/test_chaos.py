@@ -372,7 +372,7 @@ def test_chaos(cluster, wires, start_pool, monkeypatch):
         chaos.go(SECONDS)
         ended = time.monotonic()
         waits.wait_for("every client is served", lambda: all(
-            c.tally.done and c.tally.done[-1].ended > ended for c in load.everybody()), 30)
+            c.tally.done and c.tally.done[-1].ended > ended for c in load.everybody()), 60)
         load.stop()
         check(cluster, chaos, load, ended)
     except BaseException:

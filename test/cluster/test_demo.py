@@ -190,10 +190,10 @@ def test_with_a_watchdog(demo, hosts):
         group = re.search(rf"kill -9 -- -(\d+) +# pgpool {leader}, who leads", done.stdout)
         assert group is not None, done.stdout
         os.killpg(int(group[1]), signal.SIGKILL)
-        waits.wait_for("another one leads", lambda: leader_of(demo, host) not in (None, leader), 20)
+        waits.wait_for("another one leads", lambda: leader_of(demo, host) not in (None, leader), 60)
         assert demo.run("status").returncode != 0
         subprocess.run([Path(demo.folder) / "run" / f"pgpool{leader}" / "start"], check=True, timeout=20)
-        waits.wait_for("it is back", lambda: lines_of(demo, host, "SHOW POOL_WATCHDOG")[int(leader)][5] == "STANDBY", 20)
+        waits.wait_for("it is back", lambda: lines_of(demo, host, "SHOW POOL_WATCHDOG")[int(leader)][5] == "STANDBY", 60)
     assert demo.run("stop").returncode == 0
     assert processes_naming(demo.folder) == [] and not Path(demo.folder).exists()
     left = subprocess.run(["ip", "netns", "list"], text=True, capture_output=True, check=False).stdout if os.path.exists("/run/netns") else ""

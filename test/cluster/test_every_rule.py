@@ -113,7 +113,7 @@ class Place:
             self.pool.stop()
             self.pool.start()
             self.began = time.monotonic()
-            waits.wait_for("roles are known", self.settled, 15)
+            waits.wait_for("roles are known", self.settled, 60)
 
     def weights(self, text: str) -> dict:
         share = dict(zip("PAB", text.split()))
@@ -169,7 +169,7 @@ def cluster():
             it.primary.rows(f"create table fresh_{mode}_{own_name(order)} as select 1 as a")
     for i in it.standbys:
         waits.wait_for("it has all tables", lambda i=i: it.nodes[i].value(
-            f"select to_regclass('fresh_{mode}_{own_name(order)}') is not null") == "t", 30)
+            f"select to_regclass('fresh_{mode}_{own_name(order)}') is not null") == "t", 60)
     it.keep_in_step()
     yield it
     it.stop()
@@ -198,10 +198,10 @@ def places(cluster, home):
         for order in ORDERS:
             made[order] = Place(cluster, order, home)
         for order, place in made.items():
-            waits.wait_for(f"{order}: roles are known", place.settled, 15)
+            waits.wait_for(f"{order}: roles are known", place.settled, 60)
             if "A" in order:
                 waits.wait_for(f"{order}: the lag is told", lambda place=place, order=order: column(
-                    place.pool, "replication_delay")[place.order.find("A")].startswith("5.0"), 15)
+                    place.pool, "replication_delay")[place.order.find("A")].startswith("5.0"), 60)
         yield made
     finally:
         for place in made.values():
@@ -223,7 +223,7 @@ def behind(cluster, places):
     for order, place in places.items():
         if "A" in order:
             waits.wait_for(f"{order}: the lag is seen", lambda place=place, order=order: int(show(place.pool)[
-                place.order.find("A")]["replication_delay"].split()[0].split(".")[0]) > 200000, 15)
+                place.order.find("A")]["replication_delay"].split()[0].split(".")[0]) > 200000, 60)
 
 
 def one_line(line: str) -> tuple[str, str, str, str, str | None]:
@@ -449,7 +449,7 @@ def test_load_balance_mode_off(places, cluster, home, order):
     """Everything on the primary, and PGPOOL EXPLAIN says why."""
     place = Place(cluster, order, home, load_balance_mode=False)
     try:
-        waits.wait_for("roles are known", place.settled, 15)
+        waits.wait_for("roles are known", place.settled, 60)
         for mode in MODES:
             with place.login(mode) as wire:
                 for sql in (READ, WRITE, f"select {PORT} from pg_class limit 1"):
@@ -472,7 +472,7 @@ def test_other_clustering_modes(cluster, home, clustering):
     flag = {f"backend_flag{layout.index('P')}": "ALWAYS_PRIMARY"} if clustering != "raw" else {}
     place = Place(cluster, layout, home, backend_clustering_mode=clustering, **flag)
     try:
-        waits.wait_for("roles are known", place.settled, 15)
+        waits.wait_for("roles are known", place.settled, 60)
         wrong = []
         for group in GROUPS:
             if group.name.startswith(("lag", BEHIND)):
@@ -550,4 +550,4 @@ def test_a_standby_is_killed_in_mid_run(places, cluster):
     for place in places.values():
         if "A" in place.order:
             waits.wait_for("it is known to be down", lambda place=place: column(
-                place.pool, "status")[place.order.index("A")] == "down", 20)
+                place.pool, "status")[place.order.index("A")] == "down", 60)

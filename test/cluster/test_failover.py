@@ -117,7 +117,7 @@ def test_auto_promote_takes_the_one_that_has_most(trio, start_pool):
     # It has nothing to begin with; give it the word of the old primary back.
     trio.nodes[late].rows(f"alter system set primary_conninfo = '{old_conninfo}'")
     trio.nodes[late].reload()
-    waits.wait_for("the other standby follows", lambda: show(pool)[late]["replication_state"] == "streaming", 30)
+    waits.wait_for("the other standby follows", lambda: show(pool)[late]["replication_state"] == "streaming", 60)
     assert f"port='{trio.nodes[ahead].port}'" in trio.nodes[late].value("show primary_conninfo")
     assert "application_name" in trio.nodes[late].value("show primary_conninfo")
 
@@ -128,7 +128,7 @@ def test_auto_promote_and_follow(trio, start_pool):
     trio.primary.stop(signal.SIGKILL)
     new = wait_replaced(trio, pool)
     other = next(i for i in trio.standbys if i != new)
-    waits.wait_for("the other one follows", lambda: show(pool)[other]["replication_state"] == "streaming", 20)
+    waits.wait_for("the other one follows", lambda: show(pool)[other]["replication_state"] == "streaming", 60)
     write(pool, "after")
     waits.wait_for("it arrives there", lambda: trio.nodes[other].value(
         "select count(*) from pg_class where relname = 'after'") == "1")
@@ -250,7 +250,7 @@ def test_a_command_that_always_fails_is_given_up(trio, start_pool):
     pool = pool_for(start_pool, trio, failover_command="exit 3")
     wait_settled(pool, trio.at)
     trio.primary.stop(signal.SIGQUIT)
-    waits.wait_for("it is given up", lambda: f"failover of node {trio.at} was given up" in pool.log(), 30)
+    waits.wait_for("it is given up", lambda: f"failover of node {trio.at} was given up" in pool.log(), 60)
     assert pool.log().count("execute command: exit 3") == 3
     trio.primary.start()
     wait_settled(pool, trio.at)
@@ -461,7 +461,7 @@ def test_switchover_by_sql(trio, orders):
         encoding="utf-8").count("default_transaction_read_only")
     waits.wait_for("the old primary is not used", lambda: column(pool, "status")[trio.at] == "quarantine")
     waits.wait_for("the other one follows", lambda: trio.nodes[other].value(
-        "select count(*) from pg_stat_wal_receiver where received_tli = 2 and status = 'streaming'") == "1", 20)
+        "select count(*) from pg_stat_wal_receiver where received_tli = 2 and status = 'streaming'") == "1", 60)
     host = f"127.0.0.1({trio.nodes[new].port})"
     assert f"=== Starting promotion. promote host {host} ===" in pool.log()
     assert f"=== Promotion done. promoted host {host} ===" in pool.log()
@@ -609,7 +609,7 @@ def test_switchover_strands_nobody(trio, orders, slots):
     waits.wait_for("it writes", lambda: books.count > 10)
     done = pool.pcp.run("promote_node", "-s", str(new))
     assert done.returncode == 0, done
-    waits.wait_for("the third one follows", lambda: streams_from(trio, other, new, 2), 20)
+    waits.wait_for("the third one follows", lambda: streams_from(trio, other, new, 2), 60)
     more = books.count + 20
     waits.wait_for("the old one writes on", lambda: books.count > more or not books.thread.is_alive())
     books.stop()
@@ -644,7 +644,7 @@ def test_a_third_one_is_led_back(trio, orders):
     behind(trio, new)
     done = pool.pcp.run("promote_node", "-s", str(new), seconds=60)
     assert done.returncode == 1 and "did not receive all in time" in done.stderr
-    waits.wait_for("it is led back", lambda: streams_from(trio, other, trio.at, 1), 20)
+    waits.wait_for("it is led back", lambda: streams_from(trio, other, trio.at, 1), 60)
     waits.wait_for("no slot is left", lambda: trio.nodes[new].value("select count(*) from pg_replication_slots") == "0")
     assert f"node {other} is led back to the primary, node {trio.at}" in pool.log()
     write(pool, "after")
@@ -752,7 +752,7 @@ def test_orders_during_a_failover(trio, orders):
     assert primaries(trio) == [new]
     write(pool, "after")
     assert pool.pcp.run("attach_node", str(other)).returncode == 0
-    waits.wait_for("the other one is back", lambda: column(pool, "status")[other] == "up", 20)
+    waits.wait_for("the other one is back", lambda: column(pool, "status")[other] == "up", 60)
 
 
 @pytest.mark.parametrize("seconds", [0.05, 0.15, 0.3, 0.6])

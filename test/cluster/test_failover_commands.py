@@ -26,7 +26,7 @@ mv $d {facts}/{name}$1
 
 def told(facts, name: str) -> tuple[list[str], dict[str, str], dict]:
     """Arguments, environment and input of a command."""
-    waits.wait_for(f"{name} is run", (facts / name / "json").exists, 20)
+    waits.wait_for(f"{name} is run", (facts / name / "json").exists, 60)
     env = (facts / name / "env").read_text(encoding="utf-8").splitlines()
     return ((facts / name / "args").read_text(encoding="utf-8").splitlines(),
             dict(line.removeprefix("PGPOOL_").split("=", 1) for line in env if line.startswith("PGPOOL_")),

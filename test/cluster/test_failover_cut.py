@@ -65,7 +65,7 @@ def test_all_of_pgpool_is_killed_in_a_switchover(trio, orders):
                             trio.nodes[other].value("show primary_conninfo"))
     pool.start()
     write(pool, "two")
-    waits.wait_for("the third one is led back", lambda: streams_from(trio, other, trio.at, 1) and not note.exists(), 20)
+    waits.wait_for("the third one is led back", lambda: streams_from(trio, other, trio.at, 1) and not note.exists(), 60)
     # It was told to become the primary: nobody can take that back, so the old one must not write.
     (startup,) = [pid for pid in procs.children(trio.nodes[new].daemon.pid) if "startup" in procs.command_line(pid)]
     with asleep(startup):

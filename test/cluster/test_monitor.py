@@ -106,7 +106,7 @@ def test_everything_goes_and_returns(trio, start_pool):
     for node in [trio.nodes[i] for i in trio.standbys] + [trio.primary]:
         node.start()
     waits.wait_for("the primary is back", lambda: column(pool, "role")[trio.at] == "primary"
-                   and column(pool, "status")[trio.at] == "up", 20)
+                   and column(pool, "status")[trio.at] == "up", 60)
     with logged_in(pool) as w:
         w.rows("create table t as select 1")
 
@@ -130,7 +130,7 @@ def test_promotion_is_followed(trio, start_pool):
     follow(trio.nodes[other], trio.nodes[new], f"node{other}", recovery_target_timeline="latest")
     trio.nodes[other].start()
     waits.wait_for("the other standby follows", lambda: show(pool)[other]["replication_state"] == "streaming"
-                   and column(pool, "status")[other] == "up", 20)
+                   and column(pool, "status")[other] == "up", 60)
 
 
 def test_what_a_reload_adds_is_down_until_it_answers(trio, start_pool):

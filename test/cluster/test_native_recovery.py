@@ -38,7 +38,7 @@ class Servers:
         home = self.home / f"node{i}"
         procs.run(["mkdir", str(home)], user=postgres.OS_USER)
         node = Node(home / "data", procs.free_port())
-        procs.run(["cp", "-a", str(postgres.template()), str(node.data)])
+        postgres.copy_template(node.data)
         node.write_conf({"unix_socket_directories": str(self.home), "cluster_name": f"server{i}"})
         add_scripts(node)
         node.start()
@@ -55,7 +55,7 @@ class Servers:
 
     def lose(self, node: int) -> None:
         self.nodes[node].kill()
-        waits.wait_for(f"node {node} is down", lambda: self.statuses()[node] == "down", 30)
+        waits.wait_for(f"node {node} is down", lambda: self.statuses()[node] == "down", 60)
 
     def step(self) -> str:
         rows = pool_rows(self.pool, "show pool_recovery")

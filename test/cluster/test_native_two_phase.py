@@ -107,13 +107,13 @@ def test_one_node_cannot_prepare(pair):
     it.nodes[1].stop()
     it.nodes[1].write_conf({**it.conf, "max_prepared_transactions": "0"})
     it.nodes[1].start()
-    waits.wait_for("the node is in use", lambda: [r[3] for r in it.status()] == ["up", "up"], 20)
+    waits.wait_for("the node is in use", lambda: [r[3] for r in it.status()] == ["up", "up"], 60)
     with it.client() as c:
         assert error_of(c.simple("insert into t (id) values (1)")).sqlstate == "55000"
         one(c, "begin; insert into t (id) values (1)")
         assert error_of(c.simple("commit")).sqlstate == "55000"
         assert settled(it) and count_of(it, "true") == "0"
-    waits.wait_for("it is said", lambda: "its max_prepared_transactions is 0" in it.pool.log(), 10)
+    waits.wait_for("it is said", lambda: "its max_prepared_transactions is 0" in it.pool.log(), 60)
 
 
 def lives_again(it, number):
@@ -139,7 +139,7 @@ def test_killed_at_every_step(pair, monkeypatch, who, step):
     it = pair(conf_of_nodes=NODE, env=monkeypatch, kill=(step, "k" if who == "worker" else "p"), **CONF)
     assert lives_again(it, 30) is None
     if who == "all":
-        waits.wait_for("all have gone", lambda: not it.pool.pids(), 20)
+        waits.wait_for("all have gone", lambda: not it.pool.pids(), 60)
         it.pool.daemon.kill()
         monkeypatch.delenv("PGPOOL_TEST_KILL_AT")
         it.pool.start()
@@ -160,7 +160,7 @@ def test_what_was_left_open_is_forgotten(pair, monkeypatch):
         for i in range(it.killed_at):
             one(c, f"insert into t (id) values ({i})")
         c.send(w.query(f"insert into t (id) values ({it.killed_at})"))
-        waits.wait_for("the worker stands", lambda: procs.stat_fields(worker)[0] == "T", 20)
+        waits.wait_for("the worker stands", lambda: procs.stat_fields(worker)[0] == "T", 60)
         it.nodes[1].rows(END_ALL)
         os.kill(worker, signal.SIGCONT)
         assert not [m for m in c.ready() if m.type == "E"]
@@ -181,7 +181,7 @@ def test_a_server_dies_at_every_step(pair, monkeypatch, step, node):
     for i in range(it.killed_at):
         one(c, f"begin; insert into t (id) values ({i}); commit")
     c.send(w.query(f"begin; insert into t (id) values ({it.killed_at}); commit"))
-    waits.wait_for("the worker stands", lambda: procs.stat_fields(worker)[0] == "T", 20)
+    waits.wait_for("the worker stands", lambda: procs.stat_fields(worker)[0] == "T", 60)
     it.nodes[node].stop(signal.SIGQUIT)
     os.kill(worker, signal.SIGCONT)
     try:

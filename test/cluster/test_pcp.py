@@ -394,7 +394,7 @@ def test_reload(pool):
 def test_stop(pool, mode):
     assert pool.pcp.ok("stop_pgpool", "-m", mode) == "pcp_stop_pgpool -- Command Successful\n"
     daemon, pool.daemon = pool.daemon, None
-    assert daemon.wait_exit(20) == 0
+    assert daemon.wait_exit(60) == 0
     assert pool.pcp.run("node_count").returncode == 1
 
 

@@ -29,7 +29,7 @@ def cluster():
 def pool(cluster, start_pool):
     it = start_pool(*[n.address for n in cluster.nodes], **cluster.pool_conf(health_check_max_retries=0))
     it.pcp = Pcp(it)
-    waits.wait_for("both nodes are up", lambda: statuses(it) == [("up", "primary"), ("up", "standby")], 30)
+    waits.wait_for("both nodes are up", lambda: statuses(it) == [("up", "primary"), ("up", "standby")], 60)
     return it
 
 
@@ -38,7 +38,7 @@ def check_switched(cluster, pool) -> None:
     assert cluster.nodes[1].value("select pg_is_in_recovery()") == "f"
     cluster.nodes[1].rows("create table after_switch (n int)")
     # The old one comes back as a standby, by the scripts.
-    waits.wait_for("the old primary is out", lambda: statuses(pool)[0][0] in ("down", "quarantine"), 30)
+    waits.wait_for("the old primary is out", lambda: statuses(pool)[0][0] in ("down", "quarantine"), 60)
     done = pool.pcp.run("recovery_node", "0")
     assert done.returncode == 0, done.stderr
     assert statuses(pool) == [("up", "standby"), ("up", "primary")]

@@ -34,14 +34,14 @@ def make(cluster, start_pool):
     def start(**changes):
         pool = start_pool(*[n.address for n in cluster.nodes], **cluster.pool_conf(**changes))
         pool.pcp = Pcp(pool)
-        waits.wait_for("both nodes are up", lambda: statuses(pool) == [("up", "primary"), ("up", "standby")], 30)
+        waits.wait_for("both nodes are up", lambda: statuses(pool) == [("up", "primary"), ("up", "standby")], 60)
         return pool
     return start
 
 
 def lose(cluster, pool, node: int) -> None:
     cluster.nodes[node].kill()
-    waits.wait_for(f"node {node} is down", lambda: statuses(pool)[node][0] == "down", 30)
+    waits.wait_for(f"node {node} is down", lambda: statuses(pool)[node][0] == "down", 60)
 
 
 def recoveries(pool) -> list[dict[str, str]]:
@@ -59,7 +59,7 @@ def test_a_destroyed_standby_is_copied(cluster, make):
     assert "Command Successful" in done.stdout
     assert "first stage" in done.stderr and "waiting for the server to answer" in done.stderr
     assert statuses(pool) == [("up", "primary"), ("up", "standby")]
-    waits.wait_for("it streams", lambda: cluster.streaming() == 1, 30)
+    waits.wait_for("it streams", lambda: cluster.streaming() == 1, 60)
     (one,) = recoveries(pool)
     assert (one["node"], one["primary"], one["state"], one["step"], one["who"]) == ("1", "0", "succeeded", "done", "PCP user op")
     assert one["ended"] >= one["started"] != ""
@@ -85,7 +85,7 @@ def test_ordered_in_the_console(cluster, make):
     waits.wait_for("it is over", lambda: last()["state"] not in ("", "running"), 60)
     assert (last()["state"], last()["node_id"]) == ("succeeded", 1), last()
     assert last()["who"].startswith("HTTP user op") and login.wait_event("recovery")["actor"] == last()["who"]
-    waits.wait_for("it is up", lambda: statuses(pool) == [("up", "primary"), ("up", "standby")], 30)
+    waits.wait_for("it is up", lambda: statuses(pool) == [("up", "primary"), ("up", "standby")], 60)
 
 
 def test_an_old_primary_is_rewound(cluster, make):
@@ -102,13 +102,13 @@ def test_an_old_primary_is_rewound(cluster, make):
     old.rows("insert into t values (-1)")
     old.kill()
     new.rows("insert into t values (2000)")
-    waits.wait_for("the new one is followed", lambda: statuses(pool)[1] == ("up", "primary"), 30)
-    waits.wait_for("the old one is out", lambda: statuses(pool)[0][0] in ("down", "quarantine"), 30)
+    waits.wait_for("the new one is followed", lambda: statuses(pool)[1] == ("up", "primary"), 60)
+    waits.wait_for("the old one is out", lambda: statuses(pool)[0][0] in ("down", "quarantine"), 60)
     done = pool.pcp.run("recovery_node", "-n", "0")
     assert done.returncode == 0, done.stderr + pool.log()[-3000:]
     assert "pg_rewind has brought" in new.log(), new.log()[-6000:]
     assert statuses(pool) == [("up", "standby"), ("up", "primary")]
-    waits.wait_for("it has caught up", lambda: old.ask("select count(*) from t where n = 2000") == "1", 30)
+    waits.wait_for("it has caught up", lambda: old.ask("select count(*) from t where n = 2000") == "1", 60)
     assert old.value("select count(*) from t where n = -1") == "0"
     assert old.value("show port") == str(old.port)
 
@@ -189,9 +189,9 @@ def test_one_at_a_time_and_without_its_asker(cluster, make):
     asker.communicate()
     mark.touch()
     # The server was never stopped, so starting it fails; the recovery went on to there.
-    waits.wait_for("it is over", lambda: recoveries(pool)[0]["state"] == "failed", 30)
+    waits.wait_for("it is over", lambda: recoveries(pool)[0]["state"] == "failed", 60)
     assert recoveries(pool)[0]["step"] == "starting the server"
-    out, told = watcher.communicate(timeout=20)
+    out, told = watcher.communicate(timeout=60)
     assert (watcher.returncode, out) == (1, "") and "node recovery failed, node id: 1" in told
     assert "NOTICE:  node 1: starting the server\n" in told
     (row,) = json.loads(pool.pcp.run("recovery_node", "--status", "--json").stdout)
@@ -208,8 +208,8 @@ def test_stopping_pgpool_ends_the_script(cluster, make):
     waits.wait_for("the script runs", pidfile.exists)
     pid = int(pidfile.read_text(encoding="ascii"))
     pool.stop()
-    waits.wait_for("the script has ended", lambda: procs.stat_fields(pid) is None, 20)
-    out, err = asker.communicate(timeout=20)
+    waits.wait_for("the script has ended", lambda: procs.stat_fields(pid) is None, 60)
+    out, err = asker.communicate(timeout=60)
     assert asker.returncode == 1, out + err
 
 
@@ -223,11 +223,11 @@ def test_the_control_process_dies(cluster, make):
     pid = int(pidfile.read_text(encoding="ascii"))
     (control,) = [p for p in procs.children(pool.daemon.pid) if "PCP" in procs.command_line(p)]
     os.kill(control, signal.SIGKILL)
-    assert asker.wait(20) == 1
+    assert asker.wait(60) == 1
     asker.communicate()
     waits.wait_for("the recovery is told to be over", lambda: recoveries(pool)[0]["state"] == "failed")
     assert "has died" in recoveries(pool)[0]["message"]
-    waits.wait_for("the script has ended", lambda: procs.stat_fields(pid) is None, 20)
+    waits.wait_for("the script has ended", lambda: procs.stat_fields(pid) is None, 60)
 
 
 @pytest.mark.skipif(shutil.which("pcp_recovery_node", path="/usr/sbin:/usr/bin") is None,
@@ -250,7 +250,7 @@ def test_over_ssh(start_pool, monkeypatch, tmp_path):
         standby.kill()
         pool = start_pool(primary.address, Address("127.0.0.2", standby.port), **cluster.pool_conf())
         pool.pcp = Pcp(pool)
-        waits.wait_for("node 1 is down", lambda: statuses(pool)[1][0] == "down", 30)
+        waits.wait_for("node 1 is down", lambda: statuses(pool)[1][0] == "down", 60)
         shutil.rmtree(standby.data)
         done = pool.pcp.run("recovery_node", "1")
         assert done.returncode == 0, done.stderr + pool.log()[-3000:]
@@ -296,7 +296,7 @@ def test_the_example_for_three_hosts(start_pool, by_scripts, monkeypatch):
         pool = start_pool(*[n.address for n in cluster.nodes], **conf)
         pool.pcp = Pcp(pool)
         whole = [("up", "primary"), ("up", "standby"), ("up", "standby")]
-        waits.wait_for("all nodes are up", lambda: statuses(pool) == whole, 30)
+        waits.wait_for("all nodes are up", lambda: statuses(pool) == whole, 60)
         cluster.nodes[0].kill()
 
         def replaced() -> int:
@@ -304,13 +304,13 @@ def test_the_example_for_three_hosts(start_pool, by_scripts, monkeypatch):
             return next((i for i in (1, 2) if now[i] == ("up", "primary")), 0)
         new = waits.wait_for("another primary", replaced, 60)
         waits.wait_for("the other standby follows", lambda: cluster.streaming(new) == 1, 60)
-        waits.wait_for("the old primary is down", lambda: statuses(pool)[0][0] == "down", 30)
+        waits.wait_for("the old primary is down", lambda: statuses(pool)[0][0] == "down", 60)
 
         def recovered() -> bool:
             done = pool.pcp.run("recovery_node", "0")
             return done.returncode == 0 or "in use" in done.stderr  # follow_primary.sh may have been quicker
         waits.wait_for("the old primary is rebuilt", recovered, 60)
         waits.wait_for("all three are there", lambda: sorted(statuses(pool)) == sorted(whole), 60)
-        waits.wait_for("both stream from the new one", lambda: cluster.streaming(new) == 2, 30)
+        waits.wait_for("both stream from the new one", lambda: cluster.streaming(new) == 2, 60)
     finally:
         cluster.end()

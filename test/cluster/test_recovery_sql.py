@@ -105,7 +105,7 @@ def test_pgctl_restarts_and_stops(server):
             return server.value("select pg_postmaster_start_time()") != begun
         except (OSError, AssertionError, WireClosed):
             return False
-    waits.wait_for("the server is back", restarted, 30)
+    waits.wait_for("the server is back", restarted, 60)
     order(server, "stop")
-    waits.wait_for("the server is gone", lambda: not (server.data / "postmaster.pid").exists(), 30)
+    waits.wait_for("the server is gone", lambda: not (server.data / "postmaster.pid").exists(), 60)
     server.daemon = None

@@ -61,7 +61,7 @@ class Setup:
     def end(self) -> None:
         if (self.home / "shutdownall").exists():
             self.script("shutdownall")
-        waits.wait_for("nothing is left running", lambda: not processes_naming(str(self.home)), 20)
+        waits.wait_for("nothing is left running", lambda: not processes_naming(str(self.home)), 60)
         if "PGT_KEEP" not in os.environ:
             shutil.rmtree(self.home)
 
@@ -82,7 +82,7 @@ def test_makes_a_cluster_that_works(setup):
         assert (setup.home / name).exists(), name
     assert processes_naming(str(setup.home)) == [], "without --no-stop everything is stopped"
     setup.script("startall")
-    waits.wait_for("all nodes are up", lambda: setup.nodes() == [("up", "primary"), ("up", "standby"), ("up", "standby")], 30)
+    waits.wait_for("all nodes are up", lambda: setup.nodes() == [("up", "primary"), ("up", "standby"), ("up", "standby")], 60)
     assert setup.psql("show port", setup.port + 3) == str(setup.port + 3), "the servers' ports are behind PCP's"
     assert setup.pcp("node_count").stdout == "3\n"
     with open(setup.home / "etc" / "pgpool.conf", "a", encoding="ascii") as out:
@@ -91,9 +91,9 @@ def test_makes_a_cluster_that_works(setup):
     waits.wait_for("it is reloaded", lambda: setup.psql("pgpool show log_disconnections") == "on")
     # Of what runs already nothing is in the way.
     os.kill(int((setup.home / "run" / "pgpool.pid").read_text()), signal.SIGKILL)
-    waits.wait_for("pgpool is gone", lambda: not any("pgpool.conf" in one for one in processes_naming(str(setup.home))), 30)
+    waits.wait_for("pgpool is gone", lambda: not any("pgpool.conf" in one for one in processes_naming(str(setup.home))), 60)
     setup.script("startall")
-    waits.wait_for("all nodes are up again", lambda: [status for status, _ in setup.nodes()] == ["up"] * 3, 30)
+    waits.wait_for("all nodes are up again", lambda: [status for status, _ in setup.nodes()] == ["up"] * 3, 60)
     # A lost standby is rebuilt by the scripts that were made.
     pid = int((setup.home / "data2" / "postmaster.pid").read_text().split()[0])
     os.kill(pid, signal.SIGQUIT)
@@ -177,7 +177,7 @@ def test_failover_by_the_scripts(setup):
     assert done.returncode == 0, done.stdout + done.stderr
     assert "failover.sh" in setup.psql("pgpool show failover_command")
     whole = [("up", "primary"), ("up", "standby"), ("up", "standby")]
-    waits.wait_for("all nodes are up", lambda: setup.nodes() == whole, 30)
+    waits.wait_for("all nodes are up", lambda: setup.nodes() == whole, 60)
     os.kill(int((setup.home / "data0" / "postmaster.pid").read_text().split()[0]), signal.SIGQUIT)
 
     def roles() -> list[str]:
@@ -196,7 +196,7 @@ def test_native_replication(setup, tmp_path, mode, name):
     done = setup.run("-m", mode, "-n", "2", "--no-stop", "--sql", str(tmp_path / "sql"))
     assert done.returncode == 0, done.stdout + done.stderr
     assert setup.psql("pgpool show backend_clustering_mode") == name
-    waits.wait_for("both are up", lambda: setup.nodes() == [("up", "main"), ("up", "replica")], 30)
+    waits.wait_for("both are up", lambda: setup.nodes() == [("up", "main"), ("up", "replica")], 60)
     assert setup.psql("insert into made default values") == ""
     os.kill(int((setup.home / "data1" / "postmaster.pid").read_text().split()[0]), signal.SIGQUIT)
     waits.wait_for("node 1 is down", lambda: setup.nodes()[1][0] == "down", 60)

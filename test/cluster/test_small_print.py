@@ -52,7 +52,7 @@ class PeerTrio(Pgpool2):
         shutil.chown(self.home / "pgpool_status", "postgres")
         self.launch([shutil.which("pgpool", path=PEER_PATH), "-n", "-f", str(self.home / "pgpool.conf"), "-F",
                      str(self.home / "pcp.conf")], "postgres")
-        waits.wait_for("its PCP answers", lambda: side.peer("node_count").stdout == "3\n", 20)
+        waits.wait_for("its PCP answers", lambda: side.peer("node_count").stdout == "3\n", 60)
         return side
 
 
@@ -74,10 +74,10 @@ def test_status_file_goes_both_ways(trio, start_pool):
         side = peer.begin(trio, ours.read_text(encoding="utf-8"))
         assert statuses(side)[1] == "3" and "3" not in (statuses(side)[0], statuses(side)[2])
         assert side.peer("attach_node", "1").returncode == 0
-        waits.wait_for("it is attached", lambda: statuses(side)[1] != "3", 20)
+        waits.wait_for("it is attached", lambda: statuses(side)[1] != "3", 60)
         assert side.peer("detach_node", "2").returncode == 0
         theirs = peer.home / "pgpool_status"
-        waits.wait_for("their file says so", lambda: theirs.read_text(encoding="utf-8").split() == ["up", "up", "down"], 30)
+        waits.wait_for("their file says so", lambda: theirs.read_text(encoding="utf-8").split() == ["up", "up", "down"], 60)
     finally:
         peer.stop()
     home = procs.folder("work")
@@ -281,7 +281,7 @@ def test_flag_disallow_to_failover(trio, start_pool):
     for at in (1, 2):
         trio.nodes[at].stop(signal.SIGQUIT)
     said = "health check failed on node 1 but failover is disallowed for the node"
-    waits.wait_for("it is told, and the other is lost", lambda: said in pool.log() and column(pool, "status")[2] == "down", 20)
+    waits.wait_for("it is told, and the other is lost", lambda: said in pool.log() and column(pool, "status")[2] == "down", 60)
     waits.holds_for("the flagged one stays", lambda: column(pool, "status") == ["up", "up", "down"], 3)
     assert pool.log().count(said) == 1
     for at in (1, 2):
@@ -308,7 +308,7 @@ def listening(pg: postgres.Postgres) -> None:
                 return w.login()[-1].type == "Z"
         except OSError:
             return False
-    waits.wait_for("the server at 127.0.0.2 answers", answers, 30)
+    waits.wait_for("the server at 127.0.0.2 answers", answers, 60)
 
 
 def may_hide_hosts() -> bool:
@@ -328,7 +328,7 @@ def test_a_name_gets_another_address(start_pool, monkeypatch):
     wrapper.chmod(0o755)
     old = postgres.start_postgres(roles=False)
     later = procs.folder("later", postgres.OS_USER)
-    procs.run(["cp", "-a", str(postgres.template()), str(later / "data")])
+    postgres.copy_template(later / "data")
     new = postgres.Postgres(later / "data", old.port)
     new.write_conf({"listen_addresses": "127.0.0.2", "cluster_name": "later"})
     monkeypatch.setenv("PGPOOL_BIN", str(wrapper))
@@ -345,17 +345,17 @@ def test_a_name_gets_another_address(start_pool, monkeypatch):
         waits.holds_for("it is up", lambda: "health check failed on node 0" not in pool.log(), 2)
         hosts.write_text("127.0.0.1 localhost moving.test\n", encoding="ascii")
         old.stop(signal.SIGQUIT)
-        waits.wait_for("the loss is seen", lambda: "health check failed on node 0" in pool.log(), 20)
+        waits.wait_for("the loss is seen", lambda: "health check failed on node 0" in pool.log(), 60)
         listening(new)
         waits.holds_for("the old address is dead", lambda: "request auto failback" not in pool.log(), 2)
         hosts.write_text("127.0.0.1 localhost\n127.0.0.2 moving.test\n", encoding="ascii")
-        waits.wait_for("it is used again", lambda: column(pool, "status") == ["up"], 20)
+        waits.wait_for("it is used again", lambda: column(pool, "status") == ["up"], 60)
         with logged_in(pool) as client:
             assert client.value("show cluster_name") == "later"
         # A server that goes on answering is left, too, when its name is another's.
         old.start()
         hosts.write_text("127.0.0.1 localhost moving.test\n", encoding="ascii")
-        waits.wait_for("the other one is asked", lambda: old.sessions("application_name = 'pgpool monitor'"), 20)
+        waits.wait_for("the other one is asked", lambda: old.sessions("application_name = 'pgpool monitor'"), 60)
     finally:
         for pg in (old, new):
             pg.stop(signal.SIGQUIT)

@@ -344,7 +344,7 @@ def kills_workers(load):
         except (OSError, w.WireClosed):
             continue  # the worker that died last had taken it
         os.kill(rnd.choice(workers), signal.SIGKILL)
-        waits.wait_for("they read on", lambda: load.errors or len(load.seen) > seen + 20 or time.monotonic() > load.until, 30)
+        waits.wait_for("they read on", lambda: load.errors or len(load.seen) > seen + 20 or time.monotonic() > load.until, 60)
         assert not load.errors, load.errors
         seen = len(load.seen)
 

@@ -107,7 +107,7 @@ def start(net):
         yield one
     for host in net.hosts[:2]:
         for address in KINDS:
-            waits.wait_for(f"{address} is gone", lambda h=host, a=address: not h.has(a), 30)
+            waits.wait_for(f"{address} is gone", lambda h=host, a=address: not h.has(a), 60)
 
 
 @pytest.fixture
@@ -175,7 +175,7 @@ def test_holder_is_killed(net, start, asker, address):
     assert asker.answers_now(address, net.hosts[0])
     one.kill()
     until = boot_s() + LEASE_MS / 1000
-    waits.wait_for("the lease is over", lambda: boot_s() > until, 30)
+    waits.wait_for("the lease is over", lambda: boot_s() > until, 60)
     two.lead()
     assert "still has the virtual address" not in two.log()
     assert asker.answers_now(address, net.hosts[1])
@@ -205,7 +205,7 @@ def test_two_want_it_at_once(net, start, asker, address):
     both = [start(0, address), start(1, address)]
     for holder in both:
         holder.tell("lead")
-    waits.wait_for("one has it", lambda: any(h.lines("taken") for h in both), 30)
+    waits.wait_for("one has it", lambda: any(h.lines("taken") for h in both), 60)
     waits.holds_for("never both", lambda: sum(h.has(address) for h in net.hosts[:2]) <= 1, 3)
     assert len(asker.holders(address)) == 1
 
@@ -238,9 +238,9 @@ def test_another_claims_it(net, start, asker):
     one.lead()
     assert asker.answers_now(V4, net.hosts[0])
     ours = (V4, net.hosts[0].mac)
-    waits.wait_for("all announcements", lambda: asker.announced.count(ours) == ANNOUNCEMENTS, 30)
+    waits.wait_for("all announcements", lambda: asker.announced.count(ours) == ANNOUNCEMENTS, 60)
     asker.claim(net.hosts[1], V4)
-    waits.wait_for("it is announced again", lambda: asker.announced.count(ours) > ANNOUNCEMENTS, 30)
+    waits.wait_for("it is announced again", lambda: asker.announced.count(ours) > ANNOUNCEMENTS, 60)
     assert (V4, net.hosts[1].mac) in asker.announced
     assert "says that it has the virtual address" in one.log()
     assert not one.lines("lost")
@@ -264,14 +264,14 @@ def test_interface_of_the_operator(net, start):
 def test_no_such_interface(start):
     one = start(0, "198.51.100.7", "if_up_cmd = 'ip addr add $_IP_$/28 dev nothing0'\n")
     one.tell("lead")
-    waits.wait_for("the reason is told", lambda: 'no network interface "nothing0"' in one.log(), 30)
+    waits.wait_for("the reason is told", lambda: 'no network interface "nothing0"' in one.log(), 60)
     assert one.status()["held"] == "0"
 
 
 def test_lease_that_the_kernel_cannot_keep(start):
     one = start(0, V4, lease_ms=1500)
     one.tell("lead")
-    waits.wait_for("the reason is told", lambda: "is too short for the kernel" in one.log(), 30)
+    waits.wait_for("the reason is told", lambda: "is too short for the kernel" in one.log(), 60)
     assert one.status()["held"] == "0"
 
 
@@ -386,7 +386,7 @@ def test_commands_where_the_kernel_does_not_let_us(net, start):
     one = start(0, V4, commands(folder, 0), wrap=POWERLESS)
     assert "CAP_NET_ADMIN" in one.log()
     one.tell("lead")
-    waits.wait_for("somebody answers", lambda: "another machine still answers" in one.log(), 30)
+    waits.wait_for("somebody answers", lambda: "another machine still answers" in one.log(), 60)
     (folder / "answer").write_text("1", encoding="ascii")
     one.wait("taken")
     assert one.status()["how"] == "commands"
@@ -402,7 +402,7 @@ def test_command_fails(net, start):
     folder = procs.folder("commands")
     one = start(0, V4, commands(folder, 1) + "if_up_cmd = 'false'\n", wrap=POWERLESS)
     one.tell("lead")
-    waits.wait_for("the reason is told", lambda: "if_up_cmd failed: exit status 1" in one.log(), 30)
+    waits.wait_for("the reason is told", lambda: "if_up_cmd failed: exit status 1" in one.log(), 60)
     assert one.status()["held"] == "0"
 
 

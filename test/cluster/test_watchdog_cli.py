@@ -108,12 +108,12 @@ def test_a_check_from_outside(cluster):  # noqa: F811
     three.wait_voters(0, 3)
     said = cli(three, 1, "-I", "DEAD", "-n", "0", "-m", "it does not answer my query")
     assert said == "INFO: informed watchdog about node id 0 is dead\n"
-    waits.wait_for("another one leads", lambda: three.leader_of(1) in (1, 2), 30)
+    waits.wait_for("another one leads", lambda: three.leader_of(1) in (1, 2), 60)
     waits.wait_for("it is shown", lambda: three.rows(1)[0]["status"] == "LOST")
     assert "it does not answer my query" in three.pools[1].log()
     assert "a life check says that this pgpool is dead" in three.pools[0].log()
     cli(three, 2, "-I", "ALIVE", "-n", "0")
-    waits.wait_for("the one with the highest priority leads again", lambda: three.leader_of(1) == 0, 30)
+    waits.wait_for("the one with the highest priority leads again", lambda: three.leader_of(1) == 0, 60)
 
 
 def test_only_an_external_check_is_believed(cluster):  # noqa: F811
@@ -131,7 +131,7 @@ def test_orders_for_all(cluster):  # noqa: F811
     assert ask(three, other, "c", Command="REELECT_LEADER")[0] == "6"
     assert ask(three, other, "c", Command="RESTART_CLUSTER")[0] == "6"
     assert ask(three, leader, "c", Command="REELECT_LEADER")[0] == "7"
-    waits.wait_for("another one leads", lambda: three.leader_of(other) not in (None, leader), 30)
+    waits.wait_for("another one leads", lambda: three.leader_of(other) not in (None, leader), 60)
     assert ask(three, other, "c", Command="RELOAD_CONFIG_CLUSTER")[0] == "7"
     for i in range(3):
         waits.wait_for("it has read its file", lambda i=i: "reload config files" in three.pools[i].log())
@@ -139,7 +139,7 @@ def test_orders_for_all(cluster):  # noqa: F811
     daemons = [pool.daemon for pool in three.pools]
     assert ask(three, other, "c", Command="SHUTDOWN_CLUSTER", Mode="fast")[0] == "7"
     for pool, daemon in zip(three.pools, daemons):
-        daemon.wait_exit(30)
+        daemon.wait_exit(60)
         pool.daemon = None
         assert daemon.popen.returncode == 0
         assert list(pool.home.glob(".s.PGPOOLWD_CMD.*")) == []

@@ -23,7 +23,7 @@ def test_who_was_stopped_counts_no_more(cluster):  # noqa: F811
     assert f" 10 SHUTDOWN 1 REVOKED-SHUTDOWN" in info(three, second)
     last = next(i for i in left if i != second)
     three.pools[second].stop(signal.SIGTERM)
-    waits.wait_for("one leads alone", lambda: three.leader_of(last) == last and voters(three, last).count("true") == 1, 30)
+    waits.wait_for("one leads alone", lambda: three.leader_of(last) == last and voters(three, last).count("true") == 1, 60)
     assert three.rows(last)[0]["quorum"] == "QUORUM EXIST"
     three.start(first, second)
     assert three.wait_leader(0, 1, 2) == last
@@ -36,7 +36,7 @@ def test_who_is_lost_counts_no_more_after_a_while(cluster):  # noqa: F811
     three.wait_voters(leader, 3)
     lost = next(i for i in range(3) if i != leader)
     three.kill(lost)
-    waits.wait_for("two count", lambda: voters(three, leader).count("true") == 2, 30)
+    waits.wait_for("two count", lambda: voters(three, leader).count("true") == 2, 60)
     assert "it is lost (wd_lost_node_removal_timeout)" in three.pools[leader].log()
     assert " 8 LOST 3 REVOKED-LOST" in info(three, leader)
     # Of two that count, one is no majority: nobody leads, rather than two.
@@ -52,7 +52,7 @@ def test_who_is_lost_counts_no_more_after_a_while(cluster):  # noqa: F811
 def test_who_never_came_counts_no_more_after_a_while(cluster):  # noqa: F811
     three = cluster(wd_no_show_node_removal_timeout="3s").start(0, 1)
     leader = three.wait_leader(0, 1)
-    waits.wait_for("two count", lambda: voters(three, leader).count("true") == 2, 30)
+    waits.wait_for("two count", lambda: voters(three, leader).count("true") == 2, 60)
     assert "it did not show up (wd_no_show_node_removal_timeout)" in three.pools[leader].log()
     assert " 0 DEAD 2 REVOKED-NO-SHOW" in info(three, leader)
     three.start(2)

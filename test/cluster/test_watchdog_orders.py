@@ -23,7 +23,7 @@ def paused(three: Three, i: int) -> list[str]:
 
 def wait_paused(three: Three, wanted: list[str], *ids: int) -> None:
     for i in ids:
-        waits.wait_for(f"pgpool {i} has paused {wanted}", lambda i=i: paused(three, i) == wanted, 30)
+        waits.wait_for(f"pgpool {i} has paused {wanted}", lambda i=i: paused(three, i) == wanted, 60)
 
 
 def test_a_pause_holds_for_all(cluster):  # noqa: F811
@@ -61,7 +61,7 @@ def test_a_pause_while_nobody_leads(cluster):  # noqa: F811
     gone = [i for i in range(3) if i != left]
     for i in gone:
         three.kill(i)
-    waits.wait_for("nobody leads", lambda: three.leader_of(left) is None, 30)
+    waits.wait_for("nobody leads", lambda: three.leader_of(left) is None, 60)
     assert order(three, left, "PGPOOL PAUSE app") == "PAUSE"
     three.start(*gone)
     wait_paused(three, ["app"], 0, 1, 2)
@@ -86,7 +86,7 @@ def test_the_reason_of_a_detach_is_known_to_all(cluster):  # noqa: F811
     other = (leader + 1) % 3
     three.sides[other].ok("detach_node", "-n", "0", "--why", "a new disk")
     for i in range(3):
-        waits.wait_for("it is told", lambda i=i: "node 0 is detached by" in three.pools[i].log() and "a new disk" in three.pools[i].log(), 30)
+        waits.wait_for("it is told", lambda i=i: "node 0 is detached by" in three.pools[i].log() and "a new disk" in three.pools[i].log(), 60)
 
 
 def value(three: Three, i: int) -> str:
@@ -106,14 +106,14 @@ def test_caches_are_emptied_everywhere(cluster, pg):  # noqa: F811
     other, third = (leader + 1) % 3, (leader + 2) % 3
 
     for pool in three.pools:  # the first leader is one, too
-        waits.wait_for("the change of the leader is heard of", lambda pool=pool: "query caches after a change of the leader" in pool.log(), 30)
+        waits.wait_for("the change of the leader is heard of", lambda pool=pool: "query caches after a change of the leader" in pool.log(), 60)
 
     def keep(n: int) -> None:
         """All have it in their caches, and it is not true any more."""
         ids = [i for i in range(3) if three.pools[i].daemon is not None]
         for i in ids:
             waits.wait_for("the cache is on", lambda i=i: value(three, i) and any(
-                r["database"] == "postgres" and r["state"] == "statement" for r in show(three.pools[i], "POOL_CACHE_STREAMS")), 30)
+                r["database"] == "postgres" and r["state"] == "statement" for r in show(three.pools[i], "POOL_CACHE_STREAMS")), 60)
             for _ in range(4):
                 assert value(three, i) == str(n)
         pg.rows(f"update kept_for_all set n = {n + 1}")
@@ -123,12 +123,12 @@ def test_caches_are_emptied_everywhere(cluster, pg):  # noqa: F811
     keep(1)
     three.sides[other].ok("invalidate_query_cache")
     for i in range(3):
-        waits.wait_for(f"pgpool {i} asks anew", lambda i=i: value(three, i) == "2", 30)
+        waits.wait_for(f"pgpool {i} asks anew", lambda i=i: value(three, i) == "2", 60)
     keep(2)
     three.kill(leader)
     three.wait_leader(other, third)
     for i in (other, third):
-        waits.wait_for(f"pgpool {i} asks anew", lambda i=i: value(three, i) == "3", 30)
+        waits.wait_for(f"pgpool {i} asks anew", lambda i=i: value(three, i) == "3", 60)
 
 
 def come(three: Three, i: int, password: str) -> str:

@@ -56,7 +56,7 @@ def test_any_of_the_three_may_die(cluster):  # noqa: F811
     three.kill(leader)
     left = 1 - leader
     # Only of the two: pgpool 2 answers no questions.
-    waits.wait_for("the other one leads", lambda: three.leader_of(left) == left, 30)
+    waits.wait_for("the other one leads", lambda: three.leader_of(left) == left, 60)
     three.start(leader)
     three.wait_leader(0, 1)
     three.kill(WITNESS)
@@ -77,7 +77,7 @@ def test_a_witness_does_not_keep_the_lead(cluster):  # noqa: F811
     for _ in range(4):
         three.kill(leader)
         left = 1 - leader
-        waits.wait_for("the other one leads", lambda left=left: three.leader_of(left) == left, 30)
+        waits.wait_for("the other one leads", lambda left=left: three.leader_of(left) == left, 60)
         three.start(leader)
         three.wait_voters(left, 3)
         leader = three.wait_leader(0, 1)

@@ -58,7 +58,7 @@ class Login:
         return self.get("events").json()["rows"]
 
     def wait_event(self, event: str) -> dict:
-        return waits.wait_for(f"event {event}", lambda: next((e for e in self.events() if e["event"] == event), None), 30)
+        return waits.wait_for(f"event {event}", lambda: next((e for e in self.events() if e["event"] == event), None), 60)
 
 
 def test_session(pg, start_pool):
@@ -321,7 +321,7 @@ def test_promote(start_pool):
     try:
         pool = console_pool(start_pool, *[n.address for n in trio.nodes], recovery_user="postgres")
         login = Login(pool)
-        waits.wait_for("both follow", lambda: [n["replication_state"] for n in login.get("nodes").json()["rows"]].count("streaming") == 2, 30)
+        waits.wait_for("both follow", lambda: [n["replication_state"] for n in login.get("nodes").json()["rows"]].count("streaming") == 2, 60)
         tried = 0
 
         def is_primary() -> bool:
@@ -331,7 +331,7 @@ def test_promote(start_pool):
                 assert login.do("promote", node="1").status in (200, 409)
                 tried += 1
             return login.get("nodes").json()["rows"][1]["role"] == "primary"
-        waits.wait_for("node 1 is the primary", is_primary, 25)
+        waits.wait_for("node 1 is the primary", is_primary, 60)
         assert any(e["actor"].startswith("HTTP user op") for e in login.events())
     finally:
         trio.stop()
@@ -360,7 +360,7 @@ def test_history(pg, start_pool):
         with contextlib.suppress(OSError):
             return web.ask(pool.web, "/livez").status == 200
         return False
-    waits.wait_for("another web process answers", is_back, 30)
+    waits.wait_for("another web process answers", is_back, 60)
     login = Login(pool)
     assert samples()[0][0] <= found[0][0] + 1, "the charts begin anew"
     for strange in ("seconds=0", "seconds=-1&points=0", "seconds=99999999999999999999", "points=x"):
@@ -511,7 +511,7 @@ def test_cache_page(pg, start_pool, page):
             w.simple("select a from cached_here")
             rows = Login(pool).get("cache_tables").json()["rows"]
             return any(t["table_name"] == "cached_here" and t["hits"] > 0 for t in rows)
-        waits.wait_for("a read is answered from the cache", is_hit, 30)
+        waits.wait_for("a read is answered from the cache", is_hit, 60)
         w.simple("update cached_here set a = 2")
     log_in(page, pool)
     page.js("location.hash = '#cache'")

@@ -76,7 +76,7 @@ class Member:
         """In order."""
         assert self.daemon
         self.daemon.signal(signal.SIGINT)
-        self.daemon.wait_exit(30)
+        self.daemon.wait_exit(60)
         self.daemon = None
 
     def kill(self) -> None:
@@ -220,7 +220,7 @@ class HostServer(postgres.Postgres):
 def server_on(host: ether.Host, primary: HostServer | None = None, **conf: str) -> HostServer:
     """A server; a standby when there is a primary."""
     home = procs.folder("server", postgres.OS_USER)
-    procs.run(["cp", "-a", str(postgres.template()), str(home / "data")])
+    postgres.copy_template(home / "data")
     server = HostServer(home / "data", 5432)
     server.host = host
     settings = {"listen_addresses": "*", "cluster_name": f"node{host.number}", **conf}

@@ -8,7 +8,7 @@ from pgt import postgres, procs, waits
 def make_standby(primary: postgres.Postgres, name: str) -> postgres.Postgres:
     """A streaming standby of `primary`, started. Both began as the same copy, so no backup is needed."""
     home = procs.folder("standby", postgres.OS_USER)
-    procs.run(["cp", "-a", str(postgres.template()), str(home / "data")])
+    postgres.copy_template(home / "data")
     pg = postgres.Postgres(home / "data", procs.free_port())
     follow(pg, primary, name)
     pg.start()
