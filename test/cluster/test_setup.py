@@ -17,6 +17,7 @@ from test_demo import free_port, processes_naming
 SETUP = shadow.TOP / "src" / "bin" / "pgpool_setup" / "pgpool_setup"
 ACCOUNT = postgres.OS_USER if procs.IS_ROOT else pwd.getpwuid(os.getuid()).pw_name
 pytestmark = [
+    pytest.mark.timeout(400),
     pytest.mark.skipif(not postgres.is_installed() or shadow.pg_config() is None,
                        reason="postgresql-server-dev is not installed"),
     pytest.mark.skipif(proxy.pgpool_bin() is None, reason="PGPOOL_BIN does not name a program")]
