@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: PostgreSQL
 """test_pool_cancel: cancel requests of clients that share connections end what the client waits for, whatever of ours is in the way;
 and sequences of nothing but Close wait for no connection, so that none is spent on them."""
+import threading
+
 import pytest
 from pooling_house import login, states, table
 
@@ -219,3 +221,40 @@ def test_each_of_many_cancels(pg, start_pool, mode):
         assert states(c.ready(seconds=10)) == ["57014"]
         sock.close()
     c.bye()
+
+
+def test_who_cancels_hears_when_it_is_over(fake, start_pool):
+    """The client's settings are on their way to the server, in front of its statement: the cancel waits for them. Whoever asked
+    for it is told when it was sent, not before: else it would hit what the client says next."""
+    held, asked, goes_on = threading.Event(), threading.Event(), threading.Event()
+
+    def script(conn):
+        conn.greet()
+        for kind, body in conn.messages():
+            if held.is_set() and b"6MB" in body:
+                asked.set()
+                waits.wait_for("the test lets it go on", goes_on.is_set)
+            conn.send(conn.answer(kind, body))
+
+    server = fake(script)
+    pool = start_pool(server.address, num_init_children=1, pool_mode="transaction", health_check_period=0, max_backend_connections=1)
+    c, other = login(pool, user="fake"), login(pool, user="fake")
+    c.simple("set work_mem = '6MB'")
+    other.simple("select 1")
+    held.set()
+    c.send(query("insert into t values (1)"))
+    waits.wait_for("its settings are sent", asked.is_set)
+    with pool.address.connect(20) as sock:
+        sock.sendall(cancel_request(c.pid, c.key))
+        sock.settimeout(0.3)
+        with pytest.raises(TimeoutError):
+            sock.recv(1)
+        assert server.cancels == []
+        goes_on.set()
+        sock.settimeout(20)
+        assert sock.recv(1) == b""
+        assert len(server.cancels) == 1
+    c.ready()
+    assert not states(c.simple("rollback"))
+    c.bye()
+    other.bye()
