@@ -27,6 +27,7 @@ def test_simple_queries(pg, start_pool, mode):
             w.simple(f"SELECT  generate_series(1, {n + 1}) /* {n} */ -- '{n}'")
         w.simple("select 'secret' where 1 = 1 or 2 in (3, 4, 5)")
         assert error_of(w.simple("select 1 / 0"))[0] == "22012"
+    waits.wait_for("the workers have counted all", lambda: statements(admin).get("select $1 / $2", {}).get("calls") == "4")
     got = statements(admin)
     series = got["SELECT generate_series($1, $2)"]
     assert (series["calls"], series["rows"], series["errors"]) == ("20", "60", "0"), series
@@ -104,7 +105,12 @@ def test_one_text_in_many_shapes(pg, start_pool):
             w.ready()
             w.simple("begin; select 8 where true; commit;")
             w.simple("begin; select 8 where true; commit")
-    got = [r for r in report(admin, "pool_statements") if "where" in r["statement"].lower()]
+
+    def calls() -> list[dict[str, str]]:
+        return [r for r in report(admin, "pool_statements") if "where" in r["statement"].lower()]
+
+    waits.wait_for("the workers have counted all", lambda: sum(int(r["calls"]) for r in calls()) >= 36)
+    got = calls()
     assert sorted(int(r["calls"]) for r in got) == [8, 28], got
     assert not any(r["statement"].endswith(";") for r in got), got
 
@@ -120,13 +126,13 @@ def test_reset_and_switch(pg, start_pool):
     admin = login(pool)
     w = login(pool, user="counted_user", database="postgres")
     w.simple("select 5 as seen")
-    assert found(admin)["calls"] == "1"
+    waits.wait_for("it is counted", lambda: (row := found(admin)) and row["calls"] == "1")
     assert error_of(w.simple("pgpool reset statements"))[0] == "42501"
     assert set(statements(w, "postgres")) == {"<insufficient privilege>"}, "texts are for operators"
     assert tag_of(admin.simple("pgpool reset statements")) == "RESET STATEMENTS"
     assert found(admin) is None
     w.simple("select 6 as seen")
-    assert found(admin)["calls"] == "1"
+    waits.wait_for("it is counted", lambda: (row := found(admin)) and row["calls"] == "1")
     pool.reload(track_statements="off")
 
     def is_off():

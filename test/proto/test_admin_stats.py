@@ -27,6 +27,7 @@ def test_counts(pg, start_pool):
         w.simple("select 2")
         w.simple("commit")
         w.simple("show pool_version")
+    waits.wait_for("the workers have counted all", lambda: stats_of(admin, "other_db")["transactions"] >= 4 * 6)
     got = stats_of(admin, "other_db")
     assert got["logins"] == got["assignments"] == 4
     assert got["queries"] == 4 * 8

@@ -37,7 +37,7 @@ class Browser:
              "--disable-background-networking", "--disable-component-update", "--disable-extensions", "--remote-debugging-pipe",
              f"--user-data-dir={home}", "about:blank"],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, close_fds=False,
-            preexec_fn=place, start_new_session=True, env={**os.environ, "HOME": str(home), "LANG": "en_US.UTF-8"})
+            preexec_fn=place, start_new_session=True, env={**os.environ, "HOME": str(home), "TMPDIR": str(home), "LANG": "en_US.UTF-8"})
         os.close(to_read[0])
         os.close(to_write[1])
         self.out, self.inp = to_read[1], to_write[0]

@@ -218,9 +218,17 @@ class Postgres:
                f"and pid <> pg_backend_pid() and ({where})")
         return sorted(int(r[0] or 0) for r in self.rows(sql))
 
+    def held(self, where: str = "true") -> list[int]:
+        """As sessions(), without those whose client has closed its end: they have yet to notice, and are no matter of who did so."""
+        found = self.rows("select pid, client_port from pg_stat_activity where backend_type = 'client backend' "
+                          f"and pid <> pg_backend_pid() and ({where})")
+        gone = procs.hung_up(self.port)
+        return sorted(int(pid or 0) for pid, port in found if int(port or 0) not in gone)
+
     def end_sessions(self, where: str = "true") -> None:
         """As end_process, of all client backends but the one that asks."""
-        self.end_process(*self.sessions(where))
+        if found := self.sessions(where):
+            self.end_process(*found)
 
 
 def start_postgres(conf: dict[str, str] | None = None, hba: str = HBA, roles: bool = True) -> Postgres:

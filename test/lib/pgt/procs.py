@@ -227,15 +227,16 @@ def open_ends(server_port: int, client_ports: set[int]) -> set[str]:
     return {inode for inode in found if f"socket:[{inode}]" not in own}
 
 
-def hung_up(server_port: int) -> bool:
-    """Some process still has the server's end of a TCP connection whose client has closed its own."""
+def hung_up(server_port: int) -> set[int]:
+    """Ports of TCP clients that have closed their end of a connection whose other end a process of the server still has."""
+    found = set()
     for name in ("/proc/net/tcp", "/proc/net/tcp6"):
         with contextlib.suppress(OSError), open(name, encoding="ascii") as lines:
             for line in list(lines)[1:]:
                 field = line.split()
                 if field[3] == "08" and int(field[1].rsplit(":", 1)[1], 16) == server_port:
-                    return True
-    return False
+                    found.add(int(field[2].rsplit(":", 1)[1], 16))
+    return found
 
 
 class Daemon:

@@ -22,15 +22,16 @@ def deadline(seconds: float) -> float:
 
 
 def wait_for(what: str, condition: Callable[[], T], seconds: float = 20.0) -> T:
-    """Polls until `condition` returns something true, and returns it."""
-    end = deadline(seconds)
+    """Polls until `condition` returns something true, and returns it. Less often the longer it takes: most conditions ask a
+    server, by a connection of their own."""
+    began, end = now(), deadline(seconds)
     while True:
         value = condition()
         if value:
             return value
         if now() >= end:
             raise AssertionError(f"waited {seconds * SCALE:.1f} s in vain until {what}")
-        _POLL.wait(0.01)
+        _POLL.wait(min(max(0.01, (now() - began) / 10), 0.05))
 
 
 def holds_for(what: str, condition: Callable[[], bool], seconds: float) -> None:
@@ -38,4 +39,4 @@ def holds_for(what: str, condition: Callable[[], bool], seconds: float) -> None:
     end = now() + seconds
     while now() < end:
         assert condition(), f"did not hold: {what}"
-        _POLL.wait(0.01)
+        _POLL.wait(0.03)

@@ -31,6 +31,8 @@ class Lab:
         self.stored = {}
         for method, state in itertools.product(house.METHODS, STATES):
             self.stored[user_of(method, state)] = house.make_user(self.pg, user_of(method, state), method)
+        self.direct = Wire(self.pg.socket)
+        assert self.direct.login()[-1].type == "Z"
         self.pools = {}
         self.ca = certs.Authority()
         self.made: list[certs.Pair] = []
@@ -71,6 +73,7 @@ class Lab:
     def stop(self):
         for pool in self.pools.values():
             pool.stop()
+        self.direct.bye()
         self.pg.stop()
 
 
@@ -139,25 +142,25 @@ def expect_in(source: str, rule: str, method: str, state: str, password: str, is
     return server_is_opened(source, rule, method)
 
 
-def set_state(pg, user: str, state: str) -> None:
+def set_state(lab, user: str, state: str) -> None:
     if state == "locked":
-        pg.rows(f"alter role {user} nologin")
+        lab.direct.rows(f"alter role {user} nologin")
     elif state == "expired":
-        pg.rows(f"alter role {user} valid until '2001-01-01'")
+        lab.direct.rows(f"alter role {user} valid until '2001-01-01'")
     elif state == "unknown":
-        pg.rows(f"drop role if exists {user}")
+        lab.direct.rows(f"drop role if exists {user}")
 
 
 def unset_state(lab, user: str, method: str) -> None:
     """The role is there again, with the very verifier that is written in pool_passwd."""
-    pg = lab.pg
-    pg.rows(f"do $$ begin if not exists (select from pg_roles where rolname = '{user}') then "
-            f"create role {user} in role srv_{method}; end if; end $$")
-    pg.rows(f"alter role {user} login password '{lab.stored[user]}' valid until 'infinity'")
+    lab.direct.rows(f"do $$ begin if not exists (select from pg_roles where rolname = '{user}') then "
+                    f"create role {user} in role srv_{method}; end if; end $$; "
+                    f"alter role {user} login password '{lab.stored[user]}' valid until 'infinity'")
 
 
-def drop_links(pg, user: str) -> None:
-    pg.end_sessions(f"usename = '{user}'")
+def drop_links(lab, user: str) -> None:
+    if lab.direct.rows(f"select from pg_stat_activity where usename = '{user}'"):
+        lab.pg.end_sessions(f"usename = '{user}'")
 
 
 def fill_pool(lab, pool, source, rule, method, user, database) -> bool:
@@ -183,11 +186,12 @@ def test_cell(lab, source, rule, method, state):
     unset_state(lab, user, method)
     wrong = []
     for is_pooled in (False, True):
-        unset_state(lab, user, method)
-        drop_links(lab.pg, user)
+        if is_pooled:
+            unset_state(lab, user, method)
+        drop_links(lab, user)
         if is_pooled and not fill_pool(lab, pool, source, rule, method, user, database):
             continue
-        set_state(lab.pg, user, state)
+        set_state(lab, user, state)
         # A pool mode that relays opens a link for each client: the idle one is not used then.
         uses_idle = is_pooled and not (source == "none" and rule != "trust" and
                                        not (rule == "mirror" and method == "trust"))

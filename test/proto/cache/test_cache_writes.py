@@ -92,15 +92,16 @@ READS = [
 
 def test_write(made, pool):
     fails = []
-    for what in W:
-        try:
-            one(made, pool, what)
-        except AssertionError as e:
-            fails.append((what, type(e).__name__, str(e)[:300]))
+    with login(made) as direct:
+        for what in W:
+            try:
+                one(direct, pool, what)
+            except AssertionError as e:
+                fails.append((what, type(e).__name__, str(e)[:300]))
     assert not fails
 
 
-def one(made, pool, what):
+def one(direct, pool, what):
     w, r = login(pool), login(pool)
     for _ in range(2):
         for s in READS:
@@ -116,7 +117,7 @@ def one(made, pool, what):
                     w.ready()
         bad = []
         for s in READS:
-            want = made.rows(s)
+            want = direct.rows(s)
             for x in (w, r):
                 for v in (None, ()):
                     got, exp = ask(x, s, v), want

@@ -455,7 +455,7 @@ def test_large_result_and_large_query(t, inside):
     if inside:
         c.simple("begin")
     for _ in range(2):
-        c.simple("select -g, repeat('x', 1000) from generate_series(1, 5000) g")
+        c.simple("select -g, repeat('x', 10000) from generate_series(1, 500) g")
         c.send(query("select length('" + "y" * 3000000 + "')"), pg("select 'behind'"), SYNC)
         c.ready(2)
         c.send(parse("select length($1::text)"), bind(["z" * 2000000]), execute(), SYNC)
