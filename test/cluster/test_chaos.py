@@ -25,7 +25,7 @@ from recovery_lab import Cluster, Pcp, fake_ssh, statuses
 SYNC = "ANY 1 (server0, server1, server2)"
 SECONDS = float(os.environ.get("PGT_CHAOS_SECONDS", "12"))
 SEED = int(os.environ.get("PGT_CHAOS_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 30)
-SETTLE_S = 60
+SETTLE_S = 120
 ASYNC = "PGT_CHAOS_ASYNC" in os.environ
 pytestmark = [
     pytest.mark.skipif(not postgres.is_installed() or shadow.pg_config() is None,
@@ -255,8 +255,8 @@ class Chaos:
 
     def kill_process(self, name: str, is_it) -> None:
         """A process of pgpool, told by its title."""
-        found = [p for p in procs.children(self.pool.daemon.pid) if is_it(procs.command_line(p).lower())]
-        assert found, f"{name} is not there: {[procs.command_line(p) for p in procs.children(self.pool.daemon.pid)]}"
+        found = waits.wait_for(f"{name} is there", lambda: [
+            p for p in procs.children(self.pool.daemon.pid) if is_it(procs.command_line(p).lower())])
         pid = self.random.choice(found)
         self.tell(f"kill {name}, pid {pid}")
         stop_or_go(pid, signal.SIGKILL)

@@ -125,8 +125,8 @@ def test_leader_holds_it_and_hands_it_over(net, start, asker, address):
     one, two = start(0, address), start(1, address)
     one.lead()
     assert asker.answers_now(address, net.hosts[0])
-    line = next(x for x in net.hosts[0].run("ip", "-o", "addr").splitlines() if f"{address}/" in x)
-    assert re.search(r"valid_lft [12]sec", line), line
+    waits.wait_for("the kernel has it for the time of a lease", lambda: [
+        x for x in net.hosts[0].run("ip", "-o", "addr").splitlines() if f"{address}/" in x and re.search(r"valid_lft [12]sec", x)])
     status = one.status()
     assert (status["how"], status["held"], status["on"]) == ("kernel", "1", "eth0")
     assert 0 < int(status["left"]) <= LEASE_MS

@@ -241,7 +241,7 @@ class Asker:
         """Somebody on that host answers from now on."""
         before = self.count(address, host.mac)
         try:
-            waits.wait_for("an answer", lambda: self.count(address, host.mac) > before + 2, 2)
+            waits.wait_for("an answer", lambda: self.count(address, host.mac) > before + 2, 5)
         except AssertionError:
             return False
         return True

@@ -70,7 +70,7 @@ START_TEST(test_earlier_ones_come_first)
     loop_run(&fx.loop);
     ck_assert_int_ge(took_ms(2, start_us), 60);
     ck_assert_int_ge(took_ms(1, start_us), 200);
-    ck_assert_int_gt(fx.fired_us[1], fx.fired_us[2]);
+    ck_assert_int_ge(fx.fired_us[1], fx.fired_us[2]); /* in one turn when the machine stood still */
     ck_assert_int_eq(fx.fired_us[0], 0);
     ck_assert(timer_is_armed(&fx.timer[0]));
     timer_stop(&fx.loop, &fx.timer[0]);
