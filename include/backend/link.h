@@ -141,6 +141,9 @@ struct link_owner_ops {
     /* on_auth says by itself what it means that nothing known answers the server. */
     bool says_unanswered;
 };
+/* In the table of an owner that does not mind. */
+void link_ignore_bytes(void *owner, struct link *link, const char *p, size_t n);
+void link_ignore(void *owner, struct link *link);
 
 /* What a link tells its pool, whoever its owner is: a link knows nothing of pools but these calls.
  * Those marked so may close the link, which must not be touched behind them. */

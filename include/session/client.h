@@ -61,8 +61,8 @@ struct native *client_native(const struct client *c);
 
 /* Of its worker. */
 struct sessions *client_sessions(const struct client *c);
-/* False: it was ended, and nothing more is to be done for it. To be asked after each call that may
- * end it. */
+/* False: it was ended, and nothing more is to be done for it. It is there until the turn of the
+ * loop is over, without its link: who only returns need not ask. */
 bool client_is_active(const struct client *c);
 /* It says nothing more, or its worker stops: client_after_quiet when nothing is owed to it. */
 bool client_is_leaving(const struct client *c);

@@ -141,3 +141,17 @@ void link_fail_text(struct link *link, const char *sqlstate, const char *fmt, ..
     va_end(ap);
     link_fail(link, &err);
 }
+
+void link_ignore_bytes(void *owner, struct link *link, const char *p, size_t n)
+{
+    (void)owner;
+    (void)link;
+    (void)p;
+    (void)n;
+}
+
+void link_ignore(void *owner, struct link *link)
+{
+    (void)owner;
+    (void)link;
+}

@@ -123,20 +123,6 @@ static void own_on_login_done(void *owner, struct link *link)
     link_enter_idle(link);
 }
 
-static void own_on_bytes(void *owner, struct link *link, const char *p, size_t n)
-{
-    (void)owner;
-    (void)link;
-    (void)p;
-    (void)n;
-}
-
-static void own_on_event(void *owner, struct link *link)
-{
-    (void)owner;
-    (void)link;
-}
-
 static bool own_on_error(void *owner, struct link *link, const struct errmsg *m)
 {
     (void)owner;
@@ -164,11 +150,11 @@ static void own_on_lost(void *owner, struct link *link, const struct err *err, b
 static const struct link_owner_ops own_ops = {
     .on_auth = own_on_auth,
     .on_login_done = own_on_login_done,
-    .on_bytes = own_on_bytes,
-    .on_quiet = own_on_event,
-    .on_settled = own_on_event,
+    .on_bytes = link_ignore_bytes,
+    .on_quiet = link_ignore,
+    .on_settled = link_ignore,
     .on_error = own_on_error,
-    .on_drained = own_on_event,
+    .on_drained = link_ignore,
     .on_lost = own_on_lost,
 };
 

@@ -131,8 +131,11 @@ bool client_auth_is_over(const struct client_auth *a)
 
 void client_auth_close(struct client_auth *a)
 {
-    if (a != NULL)
-        a->is_closed = true;
+    if (a == NULL)
+        return;
+    a->is_closed = true;
+    timer_stop(a->sa->be->loop, &a->delay);
+    timer_stop(a->sa->be->loop, &a->patience);
 }
 
 void client_auth_free(struct client_auth **ap)
@@ -146,8 +149,7 @@ void client_auth_free(struct client_auth **ap)
         *a->gone = true;
     job_leave(&a->job);
     auth_lookup_cancel(&a->wait);
-    timer_stop(a->sa->be->loop, &a->delay);
-    timer_stop(a->sa->be->loop, &a->patience);
+    client_auth_close(a);
     scram_server_fini(&a->scram);
     cred_free(&a->stored);
     cred_free(&a->mapped);

@@ -160,6 +160,7 @@ void client_auth_leave(struct client_auth *a)
         return;
     client_auth_log_refusal(a, "The client broke off the exchange.");
     client_auth_count_failure(a);
+    a->step = AUTH_STEP_FAILED; /* told once */
 }
 
 void client_auth_put_book_name(const struct client_auth *a, struct slice user, struct buf *out)

@@ -151,6 +151,13 @@ enum auth_role_look {
     AUTH_ROLE_SURE  /* a server has answered just now */
 };
 
+/* What the first login of a name costs, spent in this order, once in a login. */
+enum auth_spent {
+    AUTH_SPENT_NOTHING,
+    AUTH_SPENT_OPENING, /* its entry was looked at, whether it has to be decrypted */
+    AUTH_SPENT_DERIVING /* what SCRAM takes */
+};
+
 struct auth_question {
     bool is_role; /* else a host */
     enum hba_answer answer;
@@ -160,14 +167,13 @@ struct auth_question {
 struct client_auth {
     struct login_who who;
     struct login_auth *sa;
-    uint8_t step; /* enum auth_step */
-    uint8_t role; /* enum auth_role_look */
+    uint8_t step;  /* enum auth_step */
+    uint8_t role;  /* enum auth_role_look */
+    uint8_t spent; /* enum auth_spent */
     bool link_judges;
     bool was_looked_up; /* auth_query knows the user, or nobody does: no relay */
     bool is_counted;    /* the failure is, in the guard */
     bool needs_server;  /* an expired role: only a server that is asked anew lets it in */
-    bool has_opened;    /* its entry was looked at, whether it has to be decrypted */
-    bool has_derived;   /* what SCRAM costs at the first login of a name was spent */
     bool is_asked;      /* for SCRAM, before it was known what is stored */
     bool is_closed;     /* the session has ended */
     bool is_unsure;     /* auth_query could not be asked: nobody is told that a password is wrong */

@@ -142,9 +142,9 @@ bool client_auth_opens_entry(struct client_auth *a, void (*again)(struct client_
     bool is_seen = seen_has(sa->opened, seen_key(sa, user), 0);
     struct auth_opening *opening;
 
-    if (a->has_opened)
+    if (a->spent >= AUTH_SPENT_OPENING)
         return false;
-    a->has_opened = true;
+    a->spent = AUTH_SPENT_OPENING;
     opening = auth_book_begin_opening(sa->book, user);
     if ((sa->opener != NULL || sa->has_closed) && !is_seen && sa->open_cost > 0) {
         if (opening == NULL)
@@ -244,9 +244,9 @@ bool client_auth_derives(struct client_auth *a, void (*again)(struct client_auth
     struct derive_job *j;
     bool is_known = !is_plain || auth_book_has_verifier(a->sa->book, user, &a->stored, iterations);
 
-    if (a->has_derived || (is_known && !auth_book_has_readable(a->sa->book)))
+    if (a->spent == AUTH_SPENT_DERIVING || (is_known && !auth_book_has_readable(a->sa->book)))
         return false;
-    a->has_derived = true;
+    a->spent = AUTH_SPENT_DERIVING;
     if (is_known && seen_has(a->sa->seen, seen_key(a->sa, user), iterations))
         return false;
     j = mem_alloc_secret(sizeof *j);

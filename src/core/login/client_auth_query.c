@@ -424,14 +424,6 @@ static void prober_on_login_done(void *owner, struct link *link)
     prober_step(p);
 }
 
-static void prober_on_bytes(void *owner, struct link *link, const char *p, size_t n)
-{
-    (void)owner;
-    (void)link;
-    (void)p;
-    (void)n; /* notices, and the server's words at a refused login: see prober_on_lost */
-}
-
 static void prober_on_quiet(void *owner, struct link *link)
 {
     struct prober *p = owner;
@@ -439,12 +431,6 @@ static void prober_on_quiet(void *owner, struct link *link)
     (void)link;
     if (p->phase == PROBER_ASKING)
         prober_on_answer(p);
-}
-
-static void prober_on_settled(void *owner, struct link *link)
-{
-    (void)owner;
-    (void)link;
 }
 
 static bool prober_on_error(void *owner, struct link *link, const struct errmsg *m)
@@ -485,12 +471,12 @@ static void prober_on_lost(void *owner, struct link *link, const struct err *err
 static const struct link_owner_ops prober_ops = {
     .on_auth = prober_on_auth,
     .on_login_done = prober_on_login_done,
-    .on_bytes = prober_on_bytes,
+    .on_bytes = link_ignore_bytes, /* notices; of a refused login: prober_on_lost */
     .on_quiet = prober_on_quiet,
-    .on_settled = prober_on_settled,
+    .on_settled = link_ignore,
     .on_error = prober_on_error,
     .on_own_row = prober_on_row,
-    .on_drained = prober_on_settled,
+    .on_drained = link_ignore,
     .on_lost = prober_on_lost,
 };
 

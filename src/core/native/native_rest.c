@@ -77,14 +77,6 @@ static void rest_end(struct native_rest *r)
     mem_free(r);
 }
 
-static void rest_on_bytes(void *owner, struct link *link, const char *p, size_t n)
-{
-    (void)owner;
-    (void)link;
-    (void)p;
-    (void)n;
-}
-
 static void rest_on_quiet(void *owner, struct link *link)
 {
     (void)link;
@@ -113,18 +105,12 @@ static void rest_on_lost(void *owner, struct link *link, const struct err *err, 
     rest_end(r);
 }
 
-static void rest_on_nothing(void *owner, struct link *link)
-{
-    (void)owner;
-    (void)link;
-}
-
 static const struct link_owner_ops rest_ops = {
-    .on_bytes = rest_on_bytes,
+    .on_bytes = link_ignore_bytes,
     .on_quiet = rest_on_quiet,
-    .on_settled = rest_on_nothing,
+    .on_settled = link_ignore,
     .on_error = rest_on_error,
-    .on_drained = rest_on_nothing,
+    .on_drained = link_ignore,
     .on_lost = rest_on_lost,
 };
 

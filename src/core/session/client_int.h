@@ -38,6 +38,27 @@
 
 enum client_phase { CL_STARTUP, CL_LOGIN, CL_ACTIVE, CL_CLOSING, CL_CLOSED };
 
+/* Does the client send anything more? */
+enum client_sends {
+    CLIENT_SENDS_ON,
+    CLIENT_HAS_HUNG_UP, /* no, as was seen while what it sent before was not read yet */
+    CLIENT_HAS_SENT_ALL /* no, and all of it was read: client_goodbye.c */
+};
+
+/* What it has left in the session of its own link: each is more than the one before it. */
+enum client_traces {
+    TRACES_NONE,  /* nothing was sent to it */
+    TRACES_READS, /* nothing but plain reads was asked */
+    TRACES_MORE   /* see feed_note_text */
+};
+
+/* What was answered here of the extended sequence since the last Sync. */
+enum local_part {
+    LOCAL_PART_NONE,
+    LOCAL_PART_SOME,  /* a command of ours */
+    LOCAL_PART_FAILED /* with an error: the rest is skipped, up to the Sync */
+};
+
 /* What is needed until the login is over. */
 struct client_login {
     struct pool_request req;
@@ -86,17 +107,14 @@ struct client {
     bool is_unix : 1;
     bool drops_database : 1; /* other connections to that were told to go meanwhile; or see ddl */
     bool is_parked : 1;      /* input waits until the link is quiet */
-    bool is_half_closed : 1; /* the client sends nothing more */
-    bool has_spoken : 1;     /* something of its session was sent to its own link */
-    bool is_hung_up : 1;     /* half closed, seen while what it sent before was not read yet */
     bool asked_tls : 1;
     bool asked_gss : 1;
-    bool is_counted : 1;   /* in session_shared */
-    bool local_batch : 1;  /* the extended sequence since the last Sync was answered here alone */
-    bool local_error : 1;  /* and failed: skip to Sync */
-    bool server_batch : 1; /* something of the present extended sequence went to the server */
+    bool is_counted : 1;       /* in session_shared */
+    bool server_batch : 1;     /* something of the present extended sequence went to the server */
     bool was_told_to_wait : 1; /* query_wait_notify was said of the present wait */
-    bool leaves_traces : 1;    /* more than plain reads was asked: see feed_note_text */
+    uint8_t sends : 2;         /* enum client_sends */
+    uint8_t traces : 2;        /* enum client_traces */
+    uint8_t local_part : 2;    /* enum local_part */
     struct client_trace trace;
     struct login_proof proof;
     int32_t row_index;
@@ -152,8 +170,11 @@ static inline struct conf_override *client_override(const struct client *c)
 }
 
 /* What becomes of a client, told by those below, who find it out, to those above, who do it. The
- * table is the worker's (sessions.c): nobody below names a file above. After a call that "may end"
- * the client its phase is to be looked at before anything else of it. */
+ * table is the worker's (sessions.c): nobody below names a file above.
+ *
+ * Behind a call that "may end" the client it is still there, with all that it has, until the turn
+ * of the loop is over: but it has no link and no row, and nothing more that it sent is looked at.
+ * So nobody asks behind such a call whether it was that. */
 struct client_events {
     void (*end)(struct client *c, const struct err *err);
     void (*leave)(struct client *c);
@@ -171,18 +192,19 @@ struct client_events {
 /* client_io.c */
 /* The client's struct client_rare, to put something in: made when there is none. */
 struct client_rare *client_rare(struct client *c);
-/* Frees it when nothing is in it; not any more when the client is closed, who may be in the midst
- * of a command of its own. */
+/* Frees it when nothing is in it. Of a client that is closed it goes with the client. */
 void client_rare_trim(struct client *c);
 struct client *client_of_stream(struct stream *s);
 /* A client of this worker with nothing but its socket: no row, no place among those counted. */
 struct client *client_new(struct sessions *ss, int fd, bool is_unix);
-/* Closes the socket and frees what is not needed for that: its memory goes when that is closed. */
+/* Closes the socket. What others see of it goes at once, its memory at the end of the turn. */
 COLD void client_dispose(struct client *c);
 /* Gives the link back. `boundary`: the client's last message went whole. */
 void client_drop_link(struct client *c, bool boundary);
 /* What the client asked for is answered, or for nobody. */
 void client_leave(struct client *c);
+/* A message of this type, without a body. */
+void client_say_empty(struct client *c, char type);
 /* (Re)arms the client's one timer. 0 stops it. */
 void client_set_timer(struct client *c, int64_t ms);
 
@@ -204,6 +226,8 @@ void client_on_startup_bytes(struct client *c, const char *p, const char *end);
 void client_login_begin(struct client *c, const struct startup *st, struct slice packet);
 void client_login_input(struct client *c, const char *p, const char *end);
 void client_login_free(struct client *c);
+/* The client goes in the midst of it: nothing waits for it any more. Harmless when it is over. */
+void client_login_leave(struct client *c);
 /* Parameters, key and ReadyForQuery: the session begins. */
 void client_login_welcome(struct client *c);
 /* AuthenticationOk, unless it was told already: an error follows. */
@@ -216,13 +240,25 @@ void client_login_acquire(struct client *c);
 void client_login_put_ok(struct client *c, struct buf *out);
 /* Puts NegotiateProtocolVersion when it is due, before anything else is said. */
 void client_login_negotiate(struct client *c, struct buf *out);
+
+/* client_link.c */
+/* Of a relayed session, once its login is over. */
 extern const struct link_owner_ops client_link_ops;
+/* False: it is another client's, which must not be; it went nowhere, and the link is closed. */
+bool client_is_its_reply(struct client *c, struct link *link);
+void client_link_log_lost(struct client *c, const struct err *err);
+/* What is told in a login, too: see struct link_owner_ops. */
+void client_on_link_settled(void *owner, struct link *link);
+void client_on_link_parameter(
+    void *owner, struct link *link, struct slice name, struct slice value);
+void client_on_link_tag(void *owner, struct link *link, struct slice tag);
+bool client_on_link_error(void *owner, struct link *link, const struct errmsg *m);
+void client_on_link_drained(void *owner, struct link *link);
 
 /* client_gate.c */
 /* Who is it? Goes on with client_login_acquire. May end the client. */
 void client_gate_open(struct client *c);
 
-/* client_proof.c */
 /* Its login; NULL when that has not begun or is over. */
 struct client_auth *client_auth_of(const struct client *c);
 /* Is it entitled (client_entitle) to a used link of `pool`? */
@@ -343,6 +379,10 @@ uint32_t client_make_secret(struct sessions *ss, uint8_t *secret, uint32_t versi
 /* client_row.c */
 void client_row_open(struct client *c, const struct session_peer *peer);
 void client_row_login(struct client *c);
+/* The login to the virtual database is. */
+void client_row_console(struct client *c, bool is_superuser);
+/* BackendKeyData: the number and the key by which it is cancelled. */
+void client_row_put_key(const struct client *c, struct buf *out);
 /* The client came from another worker, with this row; c->pool is there. */
 void client_row_adopt(struct client *c, const struct client_row *from, struct slice application,
     struct slice statement);
@@ -373,8 +413,6 @@ void client_log_link(
 void client_log_connection(const struct client *c);
 /* The address of a client, or "[local]". */
 void client_host_text(const struct client *c, char *out, size_t size);
-/* client_notices.c: before the first ReadyForQuery. */
-void client_put_notices(const struct client *c, struct buf *out);
 /* A client does not get in: who, from where and why, unless that was said already. */
 void client_log_refusal(struct client *c, const struct err *err);
 void client_log_disconnection(const struct client *c);
@@ -397,6 +435,8 @@ int sessions_write_node(struct sessions *ss);
 /* Who is asked what any server knows: that one, or, where it is `lost`, a standby while there is no
  * other. A standby may be behind: it is not asked first. */
 int sessions_ask_node(struct sessions *ss, int lost);
+/* The client with this number, whichever worker has it; ROWS_NO_ROW: there is none. */
+int32_t session_find_client(const struct rows_header *rows, uint32_t id, struct client_row *row);
 /* view_must_hold_writes of the worker's view. */
 static inline bool sessions_must_hold_writes(const struct sessions *ss)
 {

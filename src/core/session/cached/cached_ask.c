@@ -206,7 +206,7 @@ bool cached_asks_after(struct client *c)
     struct cached *sc = s->errand->cache;
 
     if (sc == NULL || sc->asking != ASKS_AFTER || !s->loan.detach_due || s->errand->home != NULL ||
-        c->body_left > 0 || c->server_batch || c->is_half_closed ||
+        c->body_left > 0 || c->server_batch || c->sends == CLIENT_HAS_SENT_ALL ||
         c->ss->stop != SESSION_RUNNING || c->link->vars != s->vars.client ||
         c->link->pool->cluster_node != c->pool->cluster_node)
         return false;

@@ -51,7 +51,7 @@ static bool is_eligible(const struct client *c)
         return false;
     if (!cached_knows_session(s))
         return false;
-    if (is_apart(c) || client_local(c) != NULL || c->local_batch || c->local_error ||
+    if (is_apart(c) || client_local(c) != NULL || c->local_part != LOCAL_PART_NONE ||
         c->server_batch || c->trace.client || (t->cache != NULL && t->cache->has_done_more) ||
         (c->rare != NULL && c->rare->out != NULL) || cached_who(c)->says_isolation)
         return false;

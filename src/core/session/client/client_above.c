@@ -42,7 +42,7 @@ bool client_is_active(const struct client *c)
 
 bool client_is_leaving(const struct client *c)
 {
-    return c->is_half_closed || c->ss->stop == SESSION_STOP_FAST;
+    return c->sends == CLIENT_HAS_SENT_ALL || c->ss->stop == SESSION_STOP_FAST;
 }
 
 struct link *client_link(const struct client *c)

@@ -1,13 +1,32 @@
 /* SPDX-License-Identifier: PostgreSQL
  * client_gate.c: a client's login (the module of that name) tells its session what to do: to say
- * something, to get a link, to end. Runs in: workers. */
+ * something, to get a link, to end; which links it may have. Runs in: workers. Must never: lend a
+ * used link to a client whose login is not over. */
 #include "config.h"
 
+#include "base/hot.h"
 #include "base/log.h"
 #include "wire/writer.h"
 
 #include "console_int.h"
 #include "sstate_int.h"
+
+struct client_auth *client_auth_of(const struct client *c)
+{
+    return c->login == NULL ? NULL : c->login->auth;
+}
+
+HOT bool client_may_reuse(const struct client *c, const struct pool *pool)
+{
+    return c->phase < CL_CLOSING &&
+           client_auth_may_reuse(&c->proof, client_auth_of(c), c->login == NULL, pool);
+}
+
+void client_entitle(const struct client *c, struct pool_request *req)
+{
+    req->may_reuse = client_may_reuse(c, req->pool);
+    req->is_proved = c->proof.is_proved;
+}
 
 static bool gate_say(void *owner, struct buf *out, bool is_ok)
 {

@@ -81,7 +81,7 @@ void client_say_goodbye(struct client *c)
         client_leave(c);
         return;
     }
-    c->is_half_closed = true;
+    c->sends = CLIENT_HAS_SENT_ALL;
     stream_pause(&c->stream);
     client_set_timer(
         c, is_all_told(c) ? CLIENT_MAY_BE_GONE_MS : c->ss->conf->half_closed_timeout_ms);
@@ -91,7 +91,7 @@ void client_goodbye_on_no_wait(void *owner, struct link *link)
 {
     struct client *c = owner;
 
-    if (!c->is_half_closed)
+    if (c->sends != CLIENT_HAS_SENT_ALL)
         return;
     if (expect_is_copying(&link->expect))
         link_fail_copy(link);

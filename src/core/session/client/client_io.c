@@ -20,7 +20,7 @@
 
 HOT void client_send(struct client *c, struct buf *out)
 {
-    if (out->len > 0)
+    if (out->len > 0 && stream_fd(&c->stream) != -1) /* else it has gone in this turn */
         (void)stream_send_later(&c->stream, out->data, out->len);
     buf_free(out);
 }
@@ -30,6 +30,14 @@ void client_say_ready(struct client *c, char tx)
     struct buf out = {0};
 
     wire_put_ready(&out, tx);
+    client_send(c, &out);
+}
+
+void client_say_empty(struct client *c, char type)
+{
+    struct buf out = {0};
+
+    wire_put_empty(&out, type);
     client_send(c, &out);
 }
 

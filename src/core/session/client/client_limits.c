@@ -143,7 +143,7 @@ static void limits_arm(struct client *c, const struct deadline *d)
 
 static bool limits_apply(const struct client *c)
 {
-    return client_console(c) == NULL && !c->is_half_closed && !c->is_hung_up &&
+    return client_console(c) == NULL && c->sends == CLIENT_SENDS_ON &&
            (c->phase == CL_ACTIVE || c->phase == CL_LOGIN);
 }
 
@@ -301,7 +301,7 @@ void client_limits_on_timer(struct client *c)
     c->limits.due_us = 0;
     if (!limits_apply(c))
         return;
-    if (c->phase == CL_ACTIVE && is_idle(c) && client_limits_must_leave(c)) {
+    if (is_idle(c) && client_limits_must_leave(c)) {
         client_end_text(c, "57P01", "terminating connection due to administrator command");
         return;
     }

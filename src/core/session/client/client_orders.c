@@ -163,6 +163,13 @@ static enum admin_order_state orders_first_look(
     return orders_wait(c, &pending, is_unused);
 }
 
+static enum admin_order_state orders_cancelled(struct client *c, struct err *err)
+{
+    err_set(err, "57014", "canceling statement due to user request");
+    orders_give_up(c);
+    return ADMIN_ORDER_REFUSED;
+}
+
 /* PAUSE and DRAIN: begun by the first call, looked after by those that follow until it is done. */
 static enum admin_order_state orders_until_done(
     struct client *c, const struct admin_order *order, unsigned flag, struct err *err)
@@ -171,11 +178,8 @@ static enum admin_order_state orders_until_done(
 
     if (o == NULL)
         return orders_first_look(c, order, flag, err);
-    if (o->is_cancelled) {
-        err_set(err, "57014", "canceling statement due to user request");
-        orders_give_up(c);
-        return ADMIN_ORDER_REFUSED;
-    }
+    if (o->is_cancelled)
+        return orders_cancelled(c, err);
     switch (orders_look(c->ss->env, &o->pending, c->row_index, err)) {
     case ORDERS_PENDING:
         if (++o->npolls % ORDERS_RETELL_POLLS == 0)
@@ -192,39 +196,45 @@ static enum admin_order_state orders_until_done(
     return ADMIN_ORDER_DONE;
 }
 
-/* RESUME and RECONNECT: done at once. */
+static int order_now(struct client *c, const struct admin_order *order,
+    const struct orders_giver *giver, struct err *err)
+{
+    const struct proc_env *env = c->ss->env;
+
+    switch (order->kind) {
+    case ADMIN_ORDER_RESUME:
+        return orders_resume(env, order->database, giver, err);
+    case ADMIN_ORDER_RECONNECT:
+        *order->is_unused = !orders_database_is_used(env->shm, order->database);
+        return orders_reconnect(env, order->database, giver, err);
+    case ADMIN_ORDER_KILL_DATABASE:
+        return orders_kill_database(
+            env, order->database, c->row == NULL ? 0 : c->row->id, giver, err);
+    case ADMIN_ORDER_DISABLE:
+    case ADMIN_ORDER_ENABLE:
+        return orders_disable(env, order->database, order->kind == ADMIN_ORDER_DISABLE, giver, err);
+    default:
+        return orders_shutdown(
+            env, client_console(c) != NULL, order->kind == ADMIN_ORDER_SHUTDOWN_WAIT, giver, err);
+    }
+}
+
+/* Those that are done at once. */
 static enum admin_order_state orders_at_once(
     struct client *c, const struct admin_order *order, struct err *err)
 {
     char who[ORDERS_WHO_BYTES];
     struct orders_giver giver = giver_of(c, who, sizeof who);
-    int rc = order->kind == ADMIN_ORDER_RESUME
-                 ? orders_resume(c->ss->env, order->database, &giver, err)
-                 : orders_reconnect(c->ss->env, order->database, &giver, err);
 
-    *order->is_unused = order->kind == ADMIN_ORDER_RECONNECT &&
-                        !orders_database_is_used(c->ss->env->shm, order->database);
-    return rc == -1 ? ADMIN_ORDER_REFUSED : ADMIN_ORDER_DONE;
+    return order_now(c, order, &giver, err) == -1 ? ADMIN_ORDER_REFUSED : ADMIN_ORDER_DONE;
 }
 
 /* The worker that has the client; -1: none has. */
 static int worker_of_client(const struct sessions *ss, uint32_t id)
 {
-    const struct rows_header *rows = ss->client_rows;
-    const struct rows_worker *range;
     struct client_row row;
-    uint32_t w;
-    uint32_t i;
 
-    for (w = 0; w < rows->nworkers; w++) {
-        range = rows_worker(rows, w);
-        for (i = 0; i < range->high_water; i++) {
-            (void)client_row_copy(rows, range->first + i, &row, NULL);
-            if (row.state != CLIENT_STATE_FREE && row.id == id)
-                return (int)w;
-        }
-    }
-    return -1;
+    return session_find_client(ss->client_rows, id, &row) == ROWS_NO_ROW ? -1 : row.worker;
 }
 
 static enum admin_order_state orders_kill(
@@ -299,31 +309,9 @@ static enum admin_order_state orders_wait_close(
     if (o == NULL) {
         (void)orders_begin_wait(c, ORDERS_POLL_MS);
     } else if (o->is_cancelled) {
-        err_set(err, "57014", "canceling statement due to user request");
-        orders_give_up(c);
-        return ADMIN_ORDER_REFUSED;
+        return orders_cancelled(c, err);
     }
     return ADMIN_ORDER_WAITS;
-}
-
-/* Those of PgBouncer's that are done at once. */
-static enum admin_order_state orders_of_bouncer(
-    struct client *c, const struct admin_order *order, struct err *err)
-{
-    const struct proc_env *env = c->ss->env;
-    char who[ORDERS_WHO_BYTES];
-    struct orders_giver giver = giver_of(c, who, sizeof who);
-    int rc;
-
-    if (order->kind == ADMIN_ORDER_KILL_DATABASE)
-        rc = orders_kill_database(
-            env, order->database, c->row == NULL ? 0 : c->row->id, &giver, err);
-    else if (order->kind == ADMIN_ORDER_DISABLE || order->kind == ADMIN_ORDER_ENABLE)
-        rc = orders_disable(env, order->database, order->kind == ADMIN_ORDER_DISABLE, &giver, err);
-    else
-        rc = orders_shutdown(
-            env, client_console(c) != NULL, order->kind == ADMIN_ORDER_SHUTDOWN_WAIT, &giver, err);
-    return rc == -1 ? ADMIN_ORDER_REFUSED : ADMIN_ORDER_DONE;
 }
 
 enum admin_order_state client_orders_run(
@@ -336,21 +324,20 @@ enum admin_order_state client_orders_run(
         return orders_until_done(c, order, ORDER_PAUSE, err);
     case ADMIN_ORDER_DRAIN:
         return orders_until_done(c, order, ORDER_DRAIN, err);
-    case ADMIN_ORDER_RESUME:
-    case ADMIN_ORDER_RECONNECT:
-        return orders_at_once(c, order, err);
     case ADMIN_ORDER_KILL_CLIENT:
         return orders_kill(c, order, err);
     case ADMIN_ORDER_CANCEL_CLIENT:
         return (enum admin_order_state)session_cancel_client(c->ss->env, order->client_id, err);
     case ADMIN_ORDER_WAIT_CLOSE:
         return orders_wait_close(c, order, err);
+    case ADMIN_ORDER_RESUME:
+    case ADMIN_ORDER_RECONNECT:
     case ADMIN_ORDER_KILL_DATABASE:
     case ADMIN_ORDER_DISABLE:
     case ADMIN_ORDER_ENABLE:
     case ADMIN_ORDER_SHUTDOWN:
     case ADMIN_ORDER_SHUTDOWN_WAIT:
-        return orders_of_bouncer(c, order, err);
+        return orders_at_once(c, order, err);
     case ADMIN_ORDER_LOOK:
         return orders_look_at_servers(c);
     case ADMIN_ORDER_RELOAD:

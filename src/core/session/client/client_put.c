@@ -31,7 +31,8 @@ HOT void client_pass_reply(struct client *c, struct link *link, const char *p, s
 
 HOT void feed_send(struct client *c, const char *p, size_t n)
 {
-    c->has_spoken = true;
+    if (c->traces == TRACES_NONE)
+        c->traces = TRACES_READS;
     client_stats_on_bytes_in(&c->stats, n);
     if (link_send(c->target, p, n) == 0 && stream_is_clogged(&c->target->stream))
         stream_pause(&c->stream);
@@ -134,7 +135,7 @@ struct slice feed_parse_sql(struct slice body)
 
 void client_read_on(struct client *c)
 {
-    if (c->phase == CL_ACTIVE && !c->is_parked && !c->is_half_closed &&
+    if (c->phase == CL_ACTIVE && !c->is_parked && c->sends != CLIENT_HAS_SENT_ALL &&
         (c->target == NULL || !stream_is_clogged(&c->target->stream)))
         stream_resume(&c->stream);
 }

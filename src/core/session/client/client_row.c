@@ -7,6 +7,7 @@
 #include "backend/row_alloc.h"
 #include "base/hot.h"
 #include "net/tls.h"
+#include "wire/writer.h"
 
 #include "client/client_orders_int.h"
 #include "sstate_int.h"
@@ -62,34 +63,60 @@ void client_row_adopt(struct client *c, const struct client_row *from, struct sl
     shm_write_end(&row->seq);
 }
 
-/* The login is over: whose session it is, on which link. */
-void client_row_login(struct client *c)
+/* Within shm_write_begin and shm_write_end: whose session it is. `params`: of its login. */
+static void row_let_in(struct client *c, bool is_superuser, const struct paramset *params)
 {
     struct client_row *row = c->row;
-    struct slice app = paramset_get(client_login_parameters(c), slice_of_str("application_name"));
     uint32_t version = c->login->version;
     uint8_t secret[ROWS_SECRET_BYTES];
 
-    if (row == NULL)
-        return;
-    shm_write_begin(&row->seq);
     row->secret_len = (uint8_t)client_make_secret(c->ss, secret, version);
     memcpy(row->secret, secret, sizeof secret);
     row->told_pid = c->link == NULL || c->kind->pool_mode(c) != CONF_POOL_SESSION
                         ? sstate_pid_of(row->id)
                         : c->link->server_pid;
-    row->server_pid = c->link == NULL ? 0 : c->link->server_pid;
     row->protocol = version;
-    row->node = (int16_t)c->pool->cluster_node;
-    row->balance_node = row->node;
-    row->link_row = c->link == NULL ? ROWS_NO_ROW : c->link->row;
-    row->is_superuser = c->pool->is_superuser;
-    row->pool_mode = (uint8_t)c->kind->pool_mode(c) & 3;
+    row->is_superuser = is_superuser;
     row->tls_version = (uint8_t)stream_tls_version_no(&c->stream);
     row->tls_cipher = (uint16_t)stream_tls_cipher_no(&c->stream);
     row->tls_kernel = (uint8_t)stream_tls_kernel(&c->stream);
-    row_alloc_name(
-        c->ss->client_row_alloc, c->row_index, pool_user(c->pool), pool_database(c->pool), app);
+    row_alloc_name(c->ss->client_row_alloc, c->row_index, pool_user(c->pool),
+        pool_database(c->pool), paramset_get(params, slice_of_str("application_name")));
+}
+
+void client_row_console(struct client *c, bool is_superuser)
+{
+    if (c->row == NULL)
+        return;
+    shm_write_begin(&c->row->seq);
+    row_let_in(c, is_superuser, &c->login->params);
+    shm_write_end(&c->row->seq);
+    client_row_state(c, CLIENT_STATE_IDLE, WAIT_REASON_NONE);
+}
+
+void client_row_put_key(const struct client *c, struct buf *out)
+{
+    const struct client_row *row = c->row;
+
+    wire_put_key_data(out, row == NULL ? 0 : row->told_pid,
+        row == NULL ? slice_of("\0\0\0\0", 4)
+                    : slice_of((const char *)row->secret, row->secret_len));
+}
+
+/* The login is over: whose session it is, on which link. */
+void client_row_login(struct client *c)
+{
+    struct client_row *row = c->row;
+
+    if (row == NULL)
+        return;
+    shm_write_begin(&row->seq);
+    row_let_in(c, c->pool->is_superuser, client_login_parameters(c));
+    row->server_pid = c->link == NULL ? 0 : c->link->server_pid;
+    row->node = (int16_t)c->pool->cluster_node;
+    row->balance_node = row->node;
+    row->link_row = c->link == NULL ? ROWS_NO_ROW : c->link->row;
+    row->pool_mode = (uint8_t)c->kind->pool_mode(c) & 3;
     shm_write_end(&row->seq);
     client_row_state(c, CLIENT_STATE_IDLE, WAIT_REASON_NONE);
     client_row_pin(

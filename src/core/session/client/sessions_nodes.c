@@ -13,20 +13,28 @@
 
 #define LOOK_AGAIN_US 1000000
 
+int32_t session_find_client(const struct rows_header *rows, uint32_t id, struct client_row *row)
+{
+    int32_t i;
+
+    for (i = 0; id != 0 && i < (int32_t)rows->capacity; i++) {
+        if (client_row_at(rows, i)->id != id)
+            continue; /* most are told apart without a copy */
+        (void)client_row_copy(rows, i, row, NULL);
+        if (row->state != CLIENT_STATE_FREE && row->id == id)
+            return i;
+    }
+    return ROWS_NO_ROW;
+}
+
 int session_cancel_client(const struct proc_env *env, uint32_t client_id, struct err *err)
 {
     const struct rows_header *rows = shm_get(env->shm, SHM_CLIENTS);
     struct cancel_mail m = {.client_id = client_id};
     struct client_row row;
 
-    for (m.row = 0; m.row < (int32_t)rows->capacity; m.row++) {
-        if (client_row_at(rows, m.row)->id != client_id)
-            continue; /* most are told apart without a copy */
-        (void)client_row_copy(rows, m.row, &row, NULL);
-        if (row.state != CLIENT_STATE_FREE && row.id == client_id)
-            break;
-    }
-    if (client_id == 0 || m.row == (int32_t)rows->capacity) {
+    m.row = session_find_client(rows, client_id, &row);
+    if (m.row == ROWS_NO_ROW) {
         err_set(err, "42704", "there is no client %u", client_id);
         return -1;
     }

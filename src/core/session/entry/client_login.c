@@ -32,17 +32,29 @@
 /* What is said to a client that is let in is mostly shorter. */
 #define GREETING_BYTES 1024
 
-void client_login_free(struct client *c)
+static const struct link_owner_ops login_link_ops;
+
+void client_login_leave(struct client *c)
 {
     struct client_login *login = c->login;
 
     if (login == NULL)
         return;
     client_auth_leave(login->auth);
-    c->login = NULL;
+    client_auth_close(login->auth);
     if (!list_is_detached(&login->look_node))
         list_remove(&login->look_node);
     pool_request_cancel(&login->req);
+}
+
+void client_login_free(struct client *c)
+{
+    struct client_login *login = c->login;
+
+    if (login == NULL)
+        return;
+    client_login_leave(c);
+    c->login = NULL;
     client_auth_free(&login->auth);
     paramset_free(&login->params);
     buf_free(&login->packet);
@@ -252,7 +264,7 @@ void client_login_begin(struct client *c, const struct startup *st, struct slice
     login->req.is_private = login->startup.replication.n > 0;
     login->req.on_turn = login_on_turn;
     login->req.owner = c;
-    login->req.ops = &client_link_ops;
+    login->req.ops = &login_link_ops;
     err_clear(&err);
     if (exchange_mode_take(c, &err) == -1) {
         client_end(c, &err);
@@ -260,6 +272,18 @@ void client_login_begin(struct client *c, const struct startup *st, struct slice
     }
     exchange_login_begin(c);
     client_gate_open(c);
+}
+
+/* What a server says beside a login is told to a session that is let in without one of its own. Who
+ * wants to hear none of it has said so at his login only. */
+static void login_put_notices(const struct client *c, struct buf *out)
+{
+    static const char level[] = "client_min_messages";
+    struct slice said = pool_said(c->pool, &c->login->params);
+
+    if (said.n > 0 && paramset_get(&c->login->params, slice_of_str(level)).p == NULL &&
+        c->kind->setting(c, level).p == NULL)
+        buf_put(out, said.p, said.n);
 }
 
 /* Parameters, key and ReadyForQuery: the session begins. */
@@ -293,16 +317,13 @@ void client_do_welcome(struct client *c)
     client_stats_on_login(c);
     c->kind->entered(c);
     client_row_login(c);
-    wire_put_key_data(&out, c->row == NULL ? 0 : c->row->told_pid,
-        c->row == NULL ? slice_of("\0\0\0\0", 4)
-                       : slice_of((const char *)c->row->secret, c->row->secret_len));
-    client_put_notices(c, &out);
+    client_row_put_key(c, &out);
+    login_put_notices(c, &out);
     wire_put_ready(&out, link == NULL ? 'I' : link->tx_status);
     client_login_free(c);
     client_note_idle(c);
     client_send(c, &out);
-    if (c->phase == CL_ACTIVE)
-        c->kind->welcomed(c);
+    c->kind->welcomed(c);
     client_unpark(c);
 }
 
@@ -393,8 +414,8 @@ static bool login_again(struct client *c, struct link *link)
     struct client_login *login = c->login;
     struct sessions *ss = c->ss;
 
-    if (c->phase != CL_LOGIN || login == NULL || c->link != link || !link->holds_slot ||
-        !ss->view.is_streaming || ss->view.primary_epoch == 0 || ss->view.nnodes < 2 ||
+    if (c->link != link || !link->holds_slot || !ss->view.is_streaming ||
+        ss->view.primary_epoch == 0 || ss->view.nnodes < 2 ||
         pools_conf_find(ss->conf, login->startup.database, login->startup.user)->target !=
             POOLS_NO_TARGET)
         return false;
@@ -423,7 +444,7 @@ void client_login_leave_queues(struct sessions *ss)
         struct client *c = LIST_ENTRY(n, struct client, node);
         struct client_login *login = c->login;
 
-        if (c->phase != CL_LOGIN || login == NULL || list_is_detached(&login->req.pool_node) ||
+        if (login == NULL || list_is_detached(&login->req.pool_node) ||
             c->pool->cluster_node >= ss->view.nnodes || c->pool->cluster_node == ss->view.primary)
             continue;
         pool_request_cancel(&login->req);
@@ -541,7 +562,7 @@ static bool login_on_refused(void *owner, struct link *link)
 {
     struct client *c = owner;
 
-    if (c->phase != CL_LOGIN || c->login == NULL || c->link != link || !link->holds_slot)
+    if (c->link != link || !link->holds_slot)
         return false;
     c->link = NULL;
     c->login->req.link = NULL;
@@ -560,26 +581,14 @@ static void login_on_done(void *owner, struct link *link)
         client_end_text(c, "08P01", "the server began a session before the login was over");
 }
 
-HOT static void client_on_link_bytes(void *owner, struct link *link, const char *p, size_t n)
+static void login_on_bytes(void *owner, struct link *link, const char *p, size_t n)
 {
     struct client *c = owner;
     struct buf ok = {0};
 
-    if (link != c->link || link->epoch != c->epoch) {
-        link->be->epoch_mismatches++;
-        log_at_detail(LVL_ERROR, NULL,
-            "This must not happen: please report it, with the lines before.",
-            "a reply met another client: dropped");
-        link_close(link);
+    if (!client_is_its_reply(c, link) || client_auth_hold(client_auth_of(c), p, n))
         return;
-    }
-    if (c->phase == CL_ACTIVE) {
-        client_pass_reply(c, link, p, n);
-        return;
-    }
-    if (client_auth_hold(client_auth_of(c), p, n))
-        return;
-    if (c->phase == CL_LOGIN && p[0] == BE_NOTICE && client_auth_is_over(client_auth_of(c))) {
+    if (p[0] == BE_NOTICE && client_auth_is_over(client_auth_of(c))) {
         client_login_put_ok(c, &ok); /* what a server says besides comes behind it */
         client_send(c, &ok);
     }
@@ -588,8 +597,11 @@ HOT static void client_on_link_bytes(void *owner, struct link *link, const char 
 
 /* The cached link was brought up to date, or would not be: then a fresh one is opened, and the
  * server itself tells the client what is wrong with its parameters. */
-static void login_on_patched(struct client *c)
+static void login_on_patched(void *owner, struct link *link)
 {
+    struct client *c = owner;
+
+    (void)link;
     if (client_patch_finish(c) == 0) {
         client_login_welcome(c);
         return;
@@ -601,48 +613,9 @@ static void login_on_patched(struct client *c)
     client_login_acquire(c);
 }
 
-WARM static void client_on_link_tag(void *owner, struct link *link, struct slice tag)
-{
-    struct client *c = owner;
-
-    (void)link;
-    if (client_patch(c) != NULL)
-        client_patch_on_tag(c, tag);
-}
-
-static bool client_on_link_error(void *owner, struct link *link, const struct errmsg *m)
-{
-    struct client *c = owner;
-    enum count_kind kind = slice_eq_str(m->severity, "FATAL")   ? COUNT_FATAL
-                           : slice_eq_str(m->severity, "PANIC") ? COUNT_PANIC
-                                                                : COUNT_ERROR;
-
-    count_statement(c->ss, link->pool->cluster_node, kind);
-    client_stmts_error(c);
-    if (c->drops_database)
-        client_ddl_on_error(client_ddl(c));
-    return client_failed_tell(client_refused(c), link, m);
-}
-
-HOT static void client_on_link_quiet(void *owner, struct link *link)
-{
-    struct client *c = owner;
-
-    (void)link;
-    if (c->phase == CL_LOGIN) {
-        login_on_patched(c);
-        return;
-    }
-    if (client_patch(c) != NULL && (!feed_end_ignored(c) || client_patch_repair(c)))
-        return;
-    client_note_idle(c);
-    c->server_batch = false;
-    client_after_quiet(c);
-}
-
 HOT void client_do_after_quiet(struct client *c)
 {
-    if (c->is_half_closed)
+    if (c->sends == CLIENT_HAS_SENT_ALL)
         client_leave(c);
     else if (c->ss->stop == SESSION_STOP_FAST || client_limits_must_leave(c))
         client_end_text(c, "57P01", "terminating connection due to administrator command");
@@ -650,81 +623,40 @@ HOT void client_do_after_quiet(struct client *c)
         client_unpark(c);
 }
 
-static void client_on_link_settled(void *owner, struct link *link)
+static void login_on_lost(void *owner, struct link *link, const struct err *err, bool told)
 {
     struct client *c = owner;
-
-    (void)link;
-    if (c->is_half_closed)
-        client_leave(c);
-    else if (c->is_parked)
-        client_unpark(c);
-}
-
-static void client_on_link_parameter(
-    void *owner, struct link *link, struct slice name, struct slice value)
-{
-    struct client *c = owner;
-
-    (void)link;
-    if (client_patch(c) != NULL)
-        client_patch_on_parameter(c, name, value);
-    if (slice_ieq_str(name, "application_name"))
-        client_row_application(c, value);
-}
-
-static void client_on_link_drained(void *owner, struct link *link)
-{
-    struct client *c = owner;
-
-    (void)link;
-    if (!c->is_parked && !c->is_half_closed)
-        stream_resume(&c->stream);
-}
-
-static void client_on_link_lost(void *owner, struct link *link, const struct err *err, bool told)
-{
-    struct client *c = owner;
-    bool in_message = c->body_left > 0 || link->body_left > 0;
+    bool in_message = link->body_left > 0;
     bool is_again = !told && login_again(c, link);
     bool is_seen_to = !is_again && client_auth_on_link_lost(client_auth_of(c), err);
 
-    /* A server that stops says so to each session, and may stay in that state for long. */
-    if (!told || c->phase == CL_ACTIVE)
+    if (!told)
         sessions_suspect_node(c->ss, c->pool->cluster_node);
     if (is_again)
         return;
-    if (!told && !is_seen_to && c->phase == CL_LOGIN && !link_is_let_in(link)) {
-        c->link = NULL;
-        if (login_alone(c, c->ss->conf->login_without_server))
-            return;
-    }
-    c->link = NULL;
-    c->target = NULL;
+    client_lose_link(c);
+    if (!told && !is_seen_to && !link_is_let_in(link) &&
+        login_alone(c, c->ss->conf->login_without_server))
+        return;
     if (!told)
-        CLIENT_LOG(c, LVL_LOG, "session of user \"%s\" ends: %s", c->pool->names, err->msg);
+        client_link_log_lost(c, err);
     if (is_seen_to)
         return;
-    /* In the middle of a message of its own the client is not told: the server has hung up on it.
-     */
-    if (c->phase == CL_LOGIN)
-        client_log_refusal(c, err);
+    client_log_refusal(c, err);
     client_end(c, told || in_message ? NULL : err);
 }
 
-const struct link_owner_ops client_link_ops = {
+static const struct link_owner_ops login_link_ops = {
     .on_log = client_log_link,
     .on_auth = login_on_auth,
     .on_refused = login_on_refused,
     .on_login_done = login_on_done,
-    .on_bytes = client_on_link_bytes,
-    .on_quiet = client_on_link_quiet,
+    .on_bytes = login_on_bytes,
+    .on_quiet = login_on_patched,
     .on_settled = client_on_link_settled,
-    .on_doubt = client_on_doubt,
-    .on_no_wait = client_on_no_wait,
     .on_parameter = client_on_link_parameter,
     .on_tag = client_on_link_tag,
     .on_error = client_on_link_error,
     .on_drained = client_on_link_drained,
-    .on_lost = client_on_link_lost,
+    .on_lost = login_on_lost,
 };

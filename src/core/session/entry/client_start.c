@@ -116,10 +116,7 @@ void client_on_startup_bytes(struct client *c, const char *p, const char *end)
         case STARTUP_NORMAL:
             client_login_begin(c, &st, slice_of(p, st.packet_bytes));
             p += st.packet_bytes;
-            if (p < end && c->phase == CL_LOGIN)
-                client_login_input(c, p, end);
-            else if (p < end && c->phase == CL_ACTIVE)
-                feed_client(c, p, end);
+            client_login_input(c, p, end);
             return;
         }
     }

@@ -775,7 +775,6 @@ enum feed_step exchange_begin_batch(
         return step;
     c->sstate->errand->bound_first = follow_columns_first(c, p, end);
     step = begin_batch(c, run, p, end);
-    if (c->phase == CL_ACTIVE) /* the session may have ended with it */
-        c->sstate->errand->bound_first = NULL;
+    c->sstate->errand->bound_first = NULL;
     return step;
 }

@@ -397,8 +397,9 @@ static void on_exchange_over(struct client *c)
     }
     if (leg_away_over(c, failed, was_cut))
         return;
-    c->local_error = c->local_error || (was_cut && failed); /* up to the client's own Sync */
-    client_send(c, &s->errand->early);                      /* ReadyForQuery may be held back */
+    if (was_cut && failed)
+        c->local_part = LOCAL_PART_FAILED; /* up to the client's own Sync */
+    client_send(c, &s->errand->early);     /* ReadyForQuery may be held back */
     s->errand->nresent = 0;
     s->errand->keeps_home = false;
     s->again.may_resend = false;
@@ -473,7 +474,7 @@ static void on_settled(void *owner, struct link *link)
         errand_end(c);
         return;
     }
-    if (c->is_half_closed) {
+    if (c->sends == CLIENT_HAS_SENT_ALL) {
         client_leave(c);
         return;
     }
@@ -770,15 +771,6 @@ static void on_own_row(void *owner, struct link *link, struct slice body)
     }
 }
 
-static void on_drained(void *owner, struct link *link)
-{
-    struct client *c = owner;
-
-    (void)link;
-    if (!c->is_parked && !c->is_half_closed)
-        stream_resume(&c->stream);
-}
-
 const struct link_owner_ops exchange_link_ops = {
     .says_unanswered = true,
     .on_log = client_log_link,
@@ -795,6 +787,6 @@ const struct link_owner_ops exchange_link_ops = {
     .on_columns = follow_columns_on_told,
     .on_error = on_error,
     .on_own_row = on_own_row,
-    .on_drained = on_drained,
+    .on_drained = client_on_link_drained,
     .on_lost = exchange_on_lost,
 };

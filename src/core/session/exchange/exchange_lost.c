@@ -96,7 +96,7 @@ static void answer_owed(
         }
     }
     if (told)
-        c->local_error = true; /* the rest of the sequence is skipped, up to its Sync */
+        c->local_part = LOCAL_PART_FAILED; /* the rest of the sequence is skipped, up to its Sync */
     c->server_batch = false;
     client_send(c, &out);
 }
@@ -194,7 +194,7 @@ static void fail_sequence(struct client *c, const struct err *err, bool is_told)
     if (!is_told)
         wire_put_err(&out, err);
     client_send(c, &out);
-    c->local_error = true;
+    c->local_part = LOCAL_PART_FAILED;
     c->server_batch = false;
 }
 

@@ -185,7 +185,7 @@ int exchange_mode_leave(struct client *c, int wanted, struct err *err)
     struct paramset params = {0};
     bool ok;
 
-    if (c->has_spoken || link == NULL || link->is_private)
+    if (c->traces != TRACES_NONE || link == NULL || link->is_private)
         return refuse(err, "after the first statement of a session", hint_startup);
     if (!knows_password(c))
         return refuse(err, "for a user whose password is not known here",

@@ -31,7 +31,7 @@ HOT static bool is_free(struct client *c)
     const struct sstate *s = c->sstate;
 
     return s->phase == PHASE_DETACHED && s->pins == 0 && !s->greeted_alone &&
-           c->plan->nunsure == 0 && client_local(c) == NULL && !c->local_batch && !c->local_error &&
+           c->plan->nunsure == 0 && client_local(c) == NULL && c->local_part == LOCAL_PART_NONE &&
            !c->server_batch && !c->trace.client && !client_log_statements(c);
 }
 
@@ -305,8 +305,8 @@ HOT static bool is_in_transaction(const struct client *c)
            !s->exchange.has_set && !s->exchange.has_tx_words && !s->reset_seen &&
            !s->look_at_pins && !s->loan.is_unsure && s->tx != SSTATE_TX_UNTOLD && !s->owes_ready &&
            !s->loan.begun_here && !t->leave.needs_snapshot && s->pins == s->shown_pins &&
-           expect_is_quiet(&c->link->expect) && !c->server_batch && !c->local_batch &&
-           s->mode != CONF_POOL_STATEMENT;
+           expect_is_quiet(&c->link->expect) && !c->server_batch &&
+           c->local_part == LOCAL_PART_NONE && s->mode != CONF_POOL_STATEMENT;
 }
 
 HOT bool exchange_quick_goes_on(struct client *c, struct slice sql)

@@ -22,8 +22,6 @@
 COLD static enum feed_step bad_message(struct client *c, struct feed_run *run, char type)
 {
     feed_flush(c, run);
-    if (c->phase != CL_ACTIVE)
-        return FEED_STOP;
     if (c->target != NULL && !expect_is_quiet(&c->target->expect) && !c->target->expect.skipping)
         return FEED_PARK;
     client_end_text(c, "08P01", "invalid frontend message type %d", (unsigned char)type);
@@ -83,7 +81,8 @@ static enum feed_step feed_extended(struct client *c, char type, struct slice ms
     }
     if (is_whole)
         sql = feed_note_extended(c, type, msg);
-    c->leaves_traces = c->leaves_traces || (!is_whole && type == FE_PARSE);
+    if (!is_whole && type == FE_PARSE)
+        c->traces = TRACES_MORE;
     if (type == FE_PARSE && client_patch(c) != NULL)
         client_patch_note(c, body);
     op = feed_is_bad_flush(c->target, type, msg) ? OP_CLOSE : expect_op_of(type);
@@ -105,7 +104,7 @@ static enum feed_step feed_extended(struct client *c, char type, struct slice ms
 /* An error was told of which no server knows: what follows is skipped here up to the Sync. */
 static bool feed_skips(const struct client *c, char type)
 {
-    return c->local_error && strchr("QPBDECHF", type) != NULL;
+    return c->local_part == LOCAL_PART_FAILED && strchr("QPBDECHF", type) != NULL;
 }
 
 enum feed_step client_message(struct client *c, struct feed_run *run, char type, struct slice msg,
@@ -136,7 +135,7 @@ enum feed_step client_message(struct client *c, struct feed_run *run, char type,
         return FEED_PASS;
     case FE_FUNCTION_CALL:
         client_stats_on_query(c);
-        c->leaves_traces = true;
+        c->traces = TRACES_MORE;
         link_expect(c->target, OP_FUNCTION_CALL);
         client_note_statement(c, slice_of_str("<function call>"));
         return FEED_PASS;
@@ -187,7 +186,7 @@ HOT static const char *feed_after(
     feed_flush(c, run); /* before what is not for the server */
     if (step == FEED_SKIP || step == FEED_LOCAL) {
         c->body_skip = (uint32_t)(len - have);
-        return c->phase == CL_ACTIVE ? p + have : NULL;
+        return p + have;
     }
     if (step == FEED_PARK)
         feed_park(c, p, end);
@@ -272,7 +271,7 @@ COLD static const char *feed_hold(
     struct client *c, struct feed_run *run, const char *p, const char *end)
 {
     feed_flush(c, run);
-    if (c->phase == CL_ACTIVE && p < end) {
+    if (p < end) {
         feed_park(c, p, end);
         client_rare(c)->is_behind = true;
     }
@@ -294,8 +293,7 @@ HOT static void feed_messages(
                 p = feed_hold(c, run, p, end);
         }
     }
-    if (c->phase == CL_ACTIVE)
-        feed_flush(c, run);
+    feed_flush(c, run);
     buf_free(&run->out);
     c->kind->fed(c);
 }
@@ -344,7 +342,7 @@ void client_do_unpark(struct client *c)
     if (parked.len > parked.pos)
         client_do_feed(c, parked.data + parked.pos, parked.data + parked.len);
     buf_free(&parked);
-    if (c->is_hung_up && !c->is_parked && c->phase == CL_ACTIVE)
+    if (c->sends == CLIENT_HAS_HUNG_UP && !c->is_parked && c->phase == CL_ACTIVE)
         client_set_timer(
             c, c->ss->conf->half_closed_timeout_ms); /* it waits no longer: what runs may end */
     client_read_on(c);

@@ -250,7 +250,8 @@ static enum feed_step unread_query(
 /* After an error in a sequence everything is skipped up to its Sync. */
 static bool is_skipped(const struct client *c)
 {
-    return c->local_error || (c->sstate->phase == PHASE_ATTACHED && c->link->expect.skipping);
+    return c->local_part == LOCAL_PART_FAILED ||
+           (c->sstate->phase == PHASE_ATTACHED && c->link->expect.skipping);
 }
 
 static enum feed_step refuse_query(struct client *c, const struct err *err)
@@ -411,7 +412,7 @@ static enum feed_step tell_extended(struct client *c, const struct err *err)
     fail_transaction(c);
     wire_put_err(&out, err);
     client_send(c, &out);
-    c->local_error = true;
+    c->local_part = LOCAL_PART_FAILED;
     return FEED_LOCAL;
 }
 
@@ -509,12 +510,12 @@ static enum feed_step answer_extended(struct client *c, const struct feed_msg *m
     struct errand *t = c->sstate->errand;
     enum local_verdict v = LOCAL_NO;
 
-    if (m->is_whole &&
-        (m->type == FE_PARSE || m->type == FE_SYNC || client_local(c) != NULL || c->local_error))
+    if (m->is_whole && (m->type == FE_PARSE || m->type == FE_SYNC || client_local(c) != NULL ||
+                           c->local_part == LOCAL_PART_FAILED))
         v = client_local_extended(c, m->type, m->body);
     if (v != LOCAL_NO)
         return feed_of_verdict(v);
-    if (c->local_error)
+    if (c->local_part == LOCAL_PART_FAILED)
         return FEED_SKIP; /* an incomplete message */
     if (m->type == FE_BIND && !m->is_whole && follow_bind_wants_whole(c, m->msg))
         return FEED_CARRY;
@@ -696,8 +697,7 @@ static enum feed_step on_unknown(struct client *c, struct feed_run *run, char ty
         !c->link->expect.skipping)
         return FEED_PARK;
     feed_flush(c, run);
-    if (c->phase == CL_ACTIVE)
-        client_end_text(c, "08P01", "invalid frontend message type %d", (unsigned char)type);
+    client_end_text(c, "08P01", "invalid frontend message type %d", (unsigned char)type);
     return FEED_STOP;
 }
 

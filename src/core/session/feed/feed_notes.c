@@ -22,11 +22,12 @@ HOT bool feed_note_text(struct client *c, struct slice sql, enum count_kind kind
 
     c->target->is_retired = c->target->is_retired || route_leaves_traces(sql); /* no reset helps */
     if (kind != COUNT_SELECT) {
-        c->leaves_traces = true;
+        c->traces = TRACES_MORE;
         return false;
     }
     is_lone = memchr(sql.p, ';', sql.n - 1) == NULL; /* behind the last one is nothing */
-    c->leaves_traces = c->leaves_traces || !is_lone || memchr(sql.p, '(', sql.n) != NULL;
+    if (!is_lone || memchr(sql.p, '(', sql.n) != NULL)
+        c->traces = TRACES_MORE;
     return is_lone && (sql.p[0] | 0x20) >= 'a'; /* no comment in front of it */
 }
 
@@ -119,8 +120,8 @@ struct feed_books {
 HOT bool feed_is_own(struct client *c)
 {
     return client_local(c) == NULL && (client_patch(c) == NULL || !client_patch_is_behind(c)) &&
-           c->target != NULL && c->body_left == 0 && c->body_skip == 0 && !c->local_batch &&
-           !c->local_error && !client_log_statements(c) && !c->trace.client;
+           c->target != NULL && c->body_left == 0 && c->body_skip == 0 &&
+           c->local_part == LOCAL_PART_NONE && !client_log_statements(c) && !c->trace.client;
 }
 
 /* A text that is new. False: it may be for us, or the message is malformed. */

@@ -23,7 +23,7 @@ bool follow_known_parsed(struct client *c, struct slice msg, const char *end)
     struct prep *p;
     bool is_parsed;
 
-    if (s->phase != PHASE_DETACHED || sstate_tx_is_lost(s) || c->local_batch ||
+    if (s->phase != PHASE_DETACHED || sstate_tx_is_lost(s) || c->local_part != LOCAL_PART_NONE ||
         (size_t)(end - (msg.p + msg.n)) < sizeof sync ||
         memcmp(msg.p + msg.n, sync, sizeof sync) != 0)
         return false;
@@ -99,7 +99,7 @@ bool follow_known_closed(struct client *c, const char *p, const char *end)
     unsigned n;
     unsigned i;
 
-    if (s->phase != PHASE_DETACHED || s->errand->home != NULL || c->local_batch ||
+    if (s->phase != PHASE_DETACHED || s->errand->home != NULL || c->local_part != LOCAL_PART_NONE ||
         client_local(c) != NULL)
         return false;
     n = count_closes(c, p, end);

@@ -82,7 +82,7 @@ void follow_fail_parked(struct client *c, const struct err *err)
         else
             c->body_skip = len - (uint32_t)buf_unread(&c->carry), buf_free(&c->carry);
     } else {
-        c->local_error = true; /* up to the next Sync */
+        c->local_part = LOCAL_PART_FAILED; /* up to the next Sync */
     }
     client_send(c, &out);
     client_note_idle(c);

@@ -151,7 +151,7 @@ bool follow_virtual_word(struct client *c, const char *p, const char *end)
     const char *tag;
 
     if ((!c->ss->conf->virtual_begin && s->tx != SSTATE_TX_VIRTUAL && !sstate_tx_is_lost(s)) ||
-        s->phase != PHASE_DETACHED || c->server_batch || c->local_batch ||
+        s->phase != PHASE_DETACHED || c->server_batch || c->local_part != LOCAL_PART_NONE ||
         !client_word_read(c, p, end, &w))
         return false;
     tag = answer(c, w.sql, plan_facts(c->ss, w.sql));
@@ -163,11 +163,11 @@ bool follow_virtual_word(struct client *c, const char *p, const char *end)
     put_answer(c, &out, tag);
     if (w.syncs)
         wire_put_ready(&out, sstate_tx_status(c));
-    else
-        c->local_error = tag == tag_lost; /* the rest is skipped, up to its Sync */
+    else if (tag == tag_lost)
+        c->local_part = LOCAL_PART_FAILED;
     client_send(c, &out);
     client_note_idle(c);
-    s->errand->nskip = c->local_error ? 0 : (uint16_t)(w.nmessages - 1);
+    s->errand->nskip = c->local_part == LOCAL_PART_FAILED ? 0 : (uint16_t)(w.nmessages - 1);
     s->errand->leave.has_portal = s->tx == SSTATE_TX_VIRTUAL;
     return true;
 }

@@ -56,8 +56,7 @@ void leg_send_again(struct client *c)
     c->is_parked = false;
     c->server_batch = false;
     feed_client(c, retry.data + retry.pos, retry.data + retry.len);
-    if (c->phase == CL_ACTIVE && !c->is_parked && !c->is_half_closed)
-        stream_resume(&c->stream);
+    client_read_on(c);
     buf_free(&retry);
 }
 

@@ -26,30 +26,21 @@
 
 #define LOCAL_MAX_OBJECTS 64
 
-/* A prepared statement of ours. */
-struct local_statement {
+/* A prepared statement of ours, or a portal of one, whose answer is made at the first Execute. */
+struct local_object {
     struct list node;
+    char what; /* 'S', 'P' */
+    bool has_run;
     char *name;
     char *sql; /* NULL: it is the server's, and `kill` */
     size_t sql_len;
     struct admin_kill kill;
-};
-
-/* A portal of ours; the answer is made at the first Execute. */
-struct local_portal {
-    struct list node;
-    char *name;
-    char *sql;
-    size_t sql_len;
-    struct admin_kill kill; /* of a statement without sql */
     struct admin_result result;
     struct admin_cursor cursor;
-    bool has_run;
 };
 
 struct client_local {
-    struct list statements;
-    struct list portals;
+    struct list objects;
     unsigned nobjects;
 };
 
@@ -267,51 +258,42 @@ enum local_verdict client_local_query(struct client *c, struct slice sql)
     return LOCAL_DONE;
 }
 
-static struct local_statement *find_statement(const struct client *c, struct slice name)
+static struct local_object *find(const struct client *c, char what, struct slice name)
 {
-    struct local_statement *s;
+    struct local_object *o;
     struct list *n;
 
-    LIST_FOREACH(n, &client_local(c)->statements)
+    LIST_FOREACH(n, &client_local(c)->objects)
     {
-        s = LIST_ENTRY(n, struct local_statement, node);
-        if (slice_eq_str(name, s->name))
-            return s;
+        o = LIST_ENTRY(n, struct local_object, node);
+        if (o->what == what && slice_eq_str(name, o->name))
+            return o;
     }
     return NULL;
 }
 
-static struct local_portal *find_portal(const struct client *c, struct slice name)
+/* NULL is harmless. */
+static void forget(struct client_local *l, struct local_object *o)
 {
-    struct local_portal *p;
+    if (o == NULL)
+        return;
+    list_remove(&o->node);
+    l->nobjects--;
+    admin_result_fini(&o->result);
+    mem_free(o->name);
+    mem_free(o->sql);
+    mem_free(o);
+}
+
+/* A portal ends with its transaction. */
+static void forget_portals(struct client_local *l)
+{
     struct list *n;
+    struct list *tmp;
 
-    LIST_FOREACH(n, &client_local(c)->portals)
-    {
-        p = LIST_ENTRY(n, struct local_portal, node);
-        if (slice_eq_str(name, p->name))
-            return p;
-    }
-    return NULL;
-}
-
-static void free_statement(struct client_local *l, struct local_statement *s)
-{
-    list_remove(&s->node);
-    l->nobjects--;
-    mem_free(s->name);
-    mem_free(s->sql);
-    mem_free(s);
-}
-
-static void free_portal(struct client_local *l, struct local_portal *p)
-{
-    list_remove(&p->node);
-    l->nobjects--;
-    admin_result_fini(&p->result);
-    mem_free(p->name);
-    mem_free(p->sql);
-    mem_free(p);
+    LIST_FOREACH_SAFE(n, tmp, &l->objects)
+    if (LIST_ENTRY(n, struct local_object, node)->what == 'P')
+        forget(l, LIST_ENTRY(n, struct local_object, node));
 }
 
 /* What the server did in front of it in the same sequence would be committed by its Sync: the
@@ -336,7 +318,7 @@ static void local_fail(struct client *c, const struct err *err)
 {
     struct buf out = {0};
 
-    c->local_error = true;
+    c->local_part = LOCAL_PART_FAILED;
     local_note_error(c);
     wire_put_err(&out, err);
     client_send(c, &out);
@@ -355,14 +337,6 @@ static bool local_is_full(struct client *c)
     return true;
 }
 
-static void reply_empty(struct client *c, char type)
-{
-    struct buf out = {0};
-
-    wire_put_empty(&out, type);
-    client_send(c, &out);
-}
-
 static struct client_local *local_open(struct client *c)
 {
     struct client_local *l = client_local(c);
@@ -370,20 +344,24 @@ static struct client_local *local_open(struct client *c)
     if (l != NULL)
         return l;
     l = mem_alloc_zero(sizeof *l);
-    list_init(&l->statements);
-    list_init(&l->portals);
+    list_init(&l->objects);
     client_rare(c)->local = l;
     return l;
 }
 
-static struct local_statement *add_statement(struct client *c, struct slice name)
+/* `sql` may be NULL: see struct local_object. */
+static struct local_object *add(
+    struct client *c, char what, struct slice name, const char *sql, size_t sql_len)
 {
-    struct local_statement *s = mem_alloc_zero(sizeof *s);
+    struct local_object *o = mem_alloc_zero(sizeof *o);
 
-    s->name = mem_strndup(name.p, name.n);
-    list_push_back(&local_open(c)->statements, &s->node);
+    o->what = what;
+    o->name = mem_strndup(name.p, name.n);
+    o->sql = sql == NULL ? NULL : mem_strndup(sql, sql_len);
+    o->sql_len = sql_len;
+    list_push_back(&local_open(c)->objects, &o->node);
     client_local(c)->nobjects++;
-    return s;
+    return o;
 }
 
 /* The server parses it, too: which process is meant is known with its Bind. */
@@ -394,15 +372,15 @@ static void kill_parse(struct client *c, struct slice name, struct slice sql)
     if (!admin_kill_is_likely(sql) || !admin_kill_read(sql, &k) || !c->kind->orders(c) ||
         local_open(c)->nobjects >= LOCAL_MAX_OBJECTS)
         return;
-    if (find_statement(c, name) == NULL)
-        add_statement(c, name)->kill = k;
+    if (find(c, 'S', name) == NULL)
+        add(c, 'S', name, NULL, 0)->kill = k;
 }
 
 static enum local_verdict local_parse(struct client *c, struct wire_reader *r)
 {
     struct slice name = wire_get_cstr(r);
     struct slice sql = wire_get_cstr(r);
-    struct local_statement *s;
+    struct local_object *s;
     struct admin_cmd cmd;
 
     if (r->bad)
@@ -410,30 +388,27 @@ static enum local_verdict local_parse(struct client *c, struct wire_reader *r)
     if ((client_console(c) == NULL && !client_local_is_likely(sql)) ||
         !local_recognise(c, sql, &cmd)) {
         /* The server's statement of this name takes the place of ours. */
-        if (client_local(c) != NULL && (s = find_statement(c, name)) != NULL &&
+        if (client_local(c) != NULL && (s = find(c, 'S', name)) != NULL &&
             (name.n == 0 || s->sql == NULL))
-            free_statement(client_local(c), s);
+            forget(client_local(c), s);
         kill_parse(c, name, sql);
         return LOCAL_NO;
     }
     if (local_must_wait(c))
         return LOCAL_PARK;
     local_open(c);
-    c->local_batch = true;
-    if ((s = find_statement(c, name)) != NULL)
-        free_statement(client_local(c), s);
+    c->local_part = LOCAL_PART_SOME;
+    forget(client_local(c), find(c, 'S', name));
     if (local_is_full(c))
         return LOCAL_DONE;
-    s = add_statement(c, name);
-    s->sql = mem_strndup(sql.p, sql.n);
-    s->sql_len = sql.n;
-    reply_empty(c, BE_PARSE_COMPLETE);
+    (void)add(c, 'S', name, sql.p, sql.n);
+    client_say_empty(c, BE_PARSE_COMPLETE);
     return LOCAL_DONE;
 }
 
 /* True when it is a client's number that is bound. */
 static bool kill_bind(
-    struct client *c, const struct local_statement *s, struct wire_reader *r, struct admin_kill *k)
+    struct client *c, const struct local_object *s, struct wire_reader *r, struct admin_kill *k)
 {
     struct client_row row;
     struct row_names names;
@@ -446,32 +421,24 @@ static enum local_verdict local_bind(struct client *c, struct wire_reader *r)
 {
     struct slice portal = wire_get_cstr(r);
     struct slice name = wire_get_cstr(r);
-    struct local_statement *s = find_statement(c, name);
-    struct local_portal *p = find_portal(c, portal);
+    struct local_object *s = find(c, 'S', name);
+    struct local_object *p = find(c, 'P', portal);
     struct admin_kill k = {0};
 
     if (r->bad)
         return LOCAL_NO;
     if (s == NULL || (s->sql == NULL && !kill_bind(c, s, r, &k))) {
-        if (p != NULL)
-            free_portal(client_local(c), p);
+        forget(client_local(c), p);
         return LOCAL_NO;
     }
     if (local_must_wait(c))
         return LOCAL_PARK;
-    if (p != NULL)
-        free_portal(client_local(c), p);
-    c->local_batch = true;
+    forget(client_local(c), p);
+    c->local_part = LOCAL_PART_SOME;
     if (local_is_full(c))
         return LOCAL_DONE;
-    p = mem_alloc_zero(sizeof *p);
-    p->name = mem_strndup(portal.p, portal.n);
-    p->sql = s->sql == NULL ? NULL : mem_strndup(s->sql, s->sql_len);
-    p->sql_len = s->sql_len;
-    p->kill = k;
-    list_push_back(&client_local(c)->portals, &p->node);
-    client_local(c)->nobjects++;
-    reply_empty(c, BE_BIND_COMPLETE);
+    add(c, 'P', portal, s->sql, s->sql_len)->kill = k;
+    client_say_empty(c, BE_BIND_COMPLETE);
     return LOCAL_DONE;
 }
 
@@ -479,8 +446,8 @@ static enum local_verdict local_describe(struct client *c, struct wire_reader *r
 {
     char what = (char)wire_get_u8(r);
     struct slice name = wire_get_cstr(r);
-    struct local_statement *s = what == 'S' ? find_statement(c, name) : NULL;
-    struct local_portal *p = what == 'P' ? find_portal(c, name) : NULL;
+    struct local_object *s = what == 'S' ? find(c, what, name) : NULL;
+    struct local_object *p = what == 'P' ? find(c, what, name) : NULL;
     struct admin_cmd cmd;
     struct err err;
     struct buf out = {0};
@@ -489,7 +456,7 @@ static enum local_verdict local_describe(struct client *c, struct wire_reader *r
         return LOCAL_NO;
     if (local_must_wait(c))
         return LOCAL_PARK;
-    c->local_batch = true;
+    c->local_part = LOCAL_PART_SOME;
     if (p != NULL && p->sql == NULL) {
         admin_kill_put_columns(&p->kill, &out);
         client_send(c, &out);
@@ -513,7 +480,7 @@ static enum local_verdict local_describe(struct client *c, struct wire_reader *r
     return LOCAL_DONE;
 }
 
-static enum local_verdict kill_execute(struct client *c, struct local_portal *p)
+static enum local_verdict kill_execute(struct client *c, struct local_object *p)
 {
     struct client_row row;
     struct row_names names;
@@ -523,7 +490,7 @@ static enum local_verdict kill_execute(struct client *c, struct local_portal *p)
 
     if (local_must_wait(c))
         return LOCAL_PARK;
-    c->local_batch = true;
+    c->local_part = LOCAL_PART_SOME;
     is_there = kill_find(c, &p->kill, &row, &names);
     if (p->has_run) {
         wire_put_command_complete(&out, "SELECT 0");
@@ -547,7 +514,7 @@ static enum local_verdict local_execute(struct client *c, struct wire_reader *r)
 {
     struct slice name = wire_get_cstr(r);
     uint32_t max_rows = wire_get_u32(r);
-    struct local_portal *p = find_portal(c, name);
+    struct local_object *p = find(c, 'P', name);
     struct err err;
     struct buf out = {0};
 
@@ -557,7 +524,7 @@ static enum local_verdict local_execute(struct client *c, struct wire_reader *r)
         return kill_execute(c, p);
     if (local_must_wait(c) || (!p->has_run && local_must_ask(c, slice_of(p->sql, p->sql_len))))
         return LOCAL_PARK;
-    c->local_batch = true;
+    c->local_part = LOCAL_PART_SOME;
     err_clear(&err);
     if (!p->has_run) {
         if (local_run(c, slice_of(p->sql, p->sql_len), &p->result, &err) == -1) {
@@ -580,23 +547,20 @@ static enum local_verdict local_close(struct client *c, struct wire_reader *r)
 {
     char what = (char)wire_get_u8(r);
     struct slice name = wire_get_cstr(r);
-    struct local_statement *s = what == 'S' ? find_statement(c, name) : NULL;
-    struct local_portal *p = what == 'P' ? find_portal(c, name) : NULL;
+    struct local_object *s = what == 'S' ? find(c, what, name) : NULL;
+    struct local_object *p = what == 'P' ? find(c, what, name) : NULL;
 
     if (r->bad || (s == NULL && p == NULL))
         return LOCAL_NO;
     if (s != NULL && s->sql == NULL) {
-        free_statement(client_local(c), s);
+        forget(client_local(c), s);
         return LOCAL_NO; /* the server has it, too */
     }
     if (local_must_wait(c))
         return LOCAL_PARK;
-    c->local_batch = true;
-    if (s != NULL)
-        free_statement(client_local(c), s);
-    else
-        free_portal(client_local(c), p);
-    reply_empty(c, BE_CLOSE_COMPLETE);
+    c->local_part = LOCAL_PART_SOME;
+    forget(client_local(c), s != NULL ? s : p);
+    client_say_empty(c, BE_CLOSE_COMPLETE);
     return LOCAL_DONE;
 }
 
@@ -604,18 +568,14 @@ static enum local_verdict local_close(struct client *c, struct wire_reader *r)
 static enum local_verdict local_sync(struct client *c)
 {
     struct buf out = {0};
-    struct list *n;
 
-    if (!c->local_batch && !c->local_error)
+    if (c->local_part == LOCAL_PART_NONE)
         return LOCAL_NO;
     if (local_must_wait(c))
         return LOCAL_PARK;
-    c->local_batch = false;
-    c->local_error = false;
-    /* A portal ends with its transaction. */
-    while (c->kind->tx_status(c) == 'I' && client_local(c) != NULL &&
-           (n = list_first(&client_local(c)->portals)) != NULL)
-        free_portal(client_local(c), LIST_ENTRY(n, struct local_portal, node));
+    c->local_part = LOCAL_PART_NONE;
+    if (c->kind->tx_status(c) == 'I' && client_local(c) != NULL)
+        forget_portals(client_local(c));
     if (c->server_batch || (c->link != NULL && c->link->expect.skipping))
         return LOCAL_NO;
     wire_put_ready(&out, c->kind->tx_status(c));
@@ -630,7 +590,7 @@ enum local_verdict client_local_extended(struct client *c, char type, struct sli
 
     if (type == FE_SYNC)
         return local_sync(c);
-    if (c->local_error)
+    if (c->local_part == LOCAL_PART_FAILED)
         return LOCAL_DONE;
     if (c->link != NULL && c->link->expect.skipping)
         return LOCAL_NO;
@@ -647,7 +607,7 @@ enum local_verdict client_local_extended(struct client *c, char type, struct sli
     case FE_CLOSE:
         return local_close(c, &r);
     case FE_FLUSH:
-        return c->local_batch && !c->server_batch ? LOCAL_DONE : LOCAL_NO;
+        return c->local_part != LOCAL_PART_NONE && !c->server_batch ? LOCAL_DONE : LOCAL_NO;
     default:
         return LOCAL_NO;
     }
@@ -660,10 +620,8 @@ void client_local_free(struct client *c)
 
     if (l == NULL)
         return;
-    while ((n = list_first(&l->statements)) != NULL)
-        free_statement(l, LIST_ENTRY(n, struct local_statement, node));
-    while ((n = list_first(&l->portals)) != NULL)
-        free_portal(l, LIST_ENTRY(n, struct local_portal, node));
+    while ((n = list_first(&l->objects)) != NULL)
+        forget(l, LIST_ENTRY(n, struct local_object, node));
     mem_free(l);
     c->rare->local = NULL;
 }

@@ -6,11 +6,9 @@
 
 #include <string.h>
 
-#include "backend/row_alloc.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "config/conf.h"
-#include "net/tls.h"
 #include "session/console.h"
 #include "wire/message.h"
 #include "wire/reader.h"
@@ -51,29 +49,6 @@ static bool console_take(struct client *c)
 
 /* ---- the end of the login ---- */
 
-static void console_row(struct client *c, bool may_all, uint32_t version)
-{
-    struct slice app = paramset_get(&c->login->params, slice_of_str("application_name"));
-    struct client_row *row = c->row;
-    uint8_t secret[ROWS_SECRET_BYTES];
-
-    if (row == NULL)
-        return;
-    shm_write_begin(&row->seq);
-    row->secret_len = (uint8_t)client_make_secret(c->ss, secret, version);
-    memcpy(row->secret, secret, sizeof secret);
-    row->told_pid = sstate_pid_of(row->id);
-    row->protocol = version;
-    row->is_superuser = may_all; /* DRAIN does not wait for it */
-    row->tls_version = (uint8_t)stream_tls_version_no(&c->stream);
-    row->tls_cipher = (uint16_t)stream_tls_cipher_no(&c->stream);
-    row->tls_kernel = (uint8_t)stream_tls_kernel(&c->stream);
-    row_alloc_name(
-        c->ss->client_row_alloc, c->row_index, pool_user(c->pool), pool_database(c->pool), app);
-    shm_write_end(&row->seq);
-    client_row_state(c, CLIENT_STATE_IDLE, WAIT_REASON_NONE);
-}
-
 static void put_parameters(struct client *c, bool may_all, struct buf *out)
 {
     struct slice app = paramset_get(&c->login->params, slice_of_str("application_name"));
@@ -111,7 +86,6 @@ static bool is_full(struct client *c)
 static void console_enter(struct client *c, bool may_all)
 {
     struct buf out = {0};
-    uint32_t version;
 
     if (is_full(c))
         return;
@@ -122,14 +96,11 @@ static void console_enter(struct client *c, bool may_all)
     client_console(c)->tx = 'I';
     client_console(c)->may_all = may_all;
     client_login_tell_ok(c);
-    version = c->login->startup.version;
     put_parameters(c, may_all, &out);
     c->phase = CL_ACTIVE;
     client_set_timer(c, 0);
-    console_row(c, may_all, version);
-    wire_put_key_data(&out, c->row == NULL ? 0 : c->row->told_pid,
-        c->row == NULL ? slice_of("\0\0\0\0", 4)
-                       : slice_of((const char *)c->row->secret, c->row->secret_len));
+    client_row_console(c, may_all); /* DRAIN does not wait for who may all */
+    client_row_put_key(c, &out);
     wire_put_ready(&out, 'I');
     client_login_free(c);
     client_note_idle(c);
@@ -201,15 +172,7 @@ static void console_fail(struct client *c, char type)
     if (type == FE_FUNCTION_CALL)
         wire_put_ready(&out, client_console(c)->tx);
     else
-        c->local_error = true;
-    client_send(c, &out);
-}
-
-static void reply_empty(struct client *c, char type)
-{
-    struct buf out = {0};
-
-    wire_put_empty(&out, type);
+        c->local_part = LOCAL_PART_FAILED;
     client_send(c, &out);
 }
 
@@ -223,7 +186,7 @@ static void console_rest(struct client *c, char type)
     case FE_FLUSH:
         break;
     case FE_CLOSE:
-        reply_empty(c, BE_CLOSE_COMPLETE);
+        client_say_empty(c, BE_CLOSE_COMPLETE);
         break;
     default:
         console_fail(c, type);
@@ -238,7 +201,7 @@ static bool console_message(struct client *c, char type, struct slice body)
 
     switch (type) {
     case FE_QUERY:
-        if (c->local_error)
+        if (c->local_part == LOCAL_PART_FAILED)
             return true;
         if (body.n > 0 && body.p[body.n - 1] == '\0')
             body.n--;
@@ -250,7 +213,8 @@ static bool console_message(struct client *c, char type, struct slice body)
     case FE_CLOSE:
     case FE_FLUSH:
     case FE_SYNC:
-        if (client_local(c) != NULL || type == FE_PARSE || type == FE_SYNC || c->local_error)
+        if (client_local(c) != NULL || type == FE_PARSE || type == FE_SYNC ||
+            c->local_part == LOCAL_PART_FAILED)
             v = client_local_extended(c, type, body);
         break;
     case FE_FUNCTION_CALL:
@@ -270,8 +234,7 @@ static bool console_message(struct client *c, char type, struct slice body)
 
 static void console_park(struct client *c, const char *p, const char *end)
 {
-    buf_put(&c->carry, p, (size_t)(end - p));
-    c->is_parked = true;
+    client_park(c, slice_of(p, (size_t)(end - p)));
     if (stream_is_tls(&c->stream))
         stream_pause(&c->stream);
 }
@@ -303,7 +266,7 @@ void console_feed(struct client *c, const char *p, const char *end)
             return;
         }
     }
-    if (c->phase == CL_ACTIVE && p < end)
+    if (p < end)
         buf_put(&c->carry, p, (size_t)(end - p));
 }
 

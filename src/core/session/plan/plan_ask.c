@@ -164,8 +164,8 @@ WARM void plan_ask_missed(struct client *c)
     struct plan *b = c->plan;
 
     if (b->asking != ASKING_NONE || c->link->tx_status != 'I' ||
-        !expect_is_quiet(&c->link->expect) || c->link->body_left > 0 || c->is_half_closed ||
-        c->ss->stop != SESSION_RUNNING)
+        !expect_is_quiet(&c->link->expect) || c->link->body_left > 0 ||
+        c->sends == CLIENT_HAS_SENT_ALL || c->ss->stop != SESSION_RUNNING)
         return;
     if (!asks_doubts(c) && b->questions != NULL)
         ask_send(c, c->link);

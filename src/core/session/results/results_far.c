@@ -46,7 +46,7 @@ static void on_got(void *ctx, enum cache_far_found found, struct slice result, u
     }
     lent_stop_waiting(c);
     client_unpark(c);
-    sc = c->phase != CL_ACTIVE || c->kind->errand(c) == NULL ? NULL : c->sstate->errand->cache;
+    sc = c->kind->errand(c) == NULL ? NULL : c->sstate->errand->cache;
     if (sc != NULL && sc->far != NULL && sc->far->call == NULL && sc->far->found == CACHE_FAR_HIT)
         results_far_forget(sc);
 }

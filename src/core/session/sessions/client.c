@@ -37,27 +37,11 @@ void client_dispose(struct client *c)
     if (c->drops_database)
         client_orders_on_leave(c);
     client_tls_cancel_free(c);
-    timer_stop(ss->loop, &c->timer);
     if (c->rare != NULL && c->rare->unseen != NULL)
         cached_unseen_end(c);
     client_drop_link(c, false);
-    leg_free(c);
     results_tell_leave(c);
-    client_named_free(&c->named);
-    client_login_free(c);
-    client_local_free(c);
-    if (client_console(c) != NULL)
-        ss->console->free(c);
-    client_patch_free(c);
-    if (c->pool != NULL)
-        pool_detach(c->pool);
-    c->pool = NULL;
-    client_free_carry(c);
-    if (c->rare != NULL) {
-        conf_override_free(&c->rare->override);
-        mem_free(c->rare->refused);
-        c->rare->refused = NULL;
-    }
+    client_login_leave(c);
     row_alloc_give(ss->client_row_alloc, c->row_index);
     c->row = NULL;
     if (c->is_counted)
@@ -86,6 +70,21 @@ static void client_on_closed(struct stream *s)
     struct client *c = client_of_stream(s);
 
     c->magic = 0;
+    timer_stop(c->ss->loop, &c->timer);
+    leg_free(c);
+    client_named_free(&c->named);
+    client_login_free(c);
+    client_local_free(c);
+    if (client_console(c) != NULL)
+        c->ss->console->free(c);
+    client_patch_free(c);
+    if (c->pool != NULL)
+        pool_detach(c->pool);
+    client_free_carry(c);
+    if (c->rare != NULL) {
+        conf_override_free(&c->rare->override);
+        mem_free(c->rare->refused);
+    }
     mem_free(c->rare);
     mem_free(c);
 }
@@ -115,12 +114,12 @@ static void client_on_end(struct client *c, int errnum)
 {
     if (errnum == EPROTO)
         client_tls_log_failure(c);
-    if (errnum == 0 && c->phase == CL_ACTIVE)
-        client_say_goodbye(c); /* it may have closed only its sending half */
-    else if (c->phase == CL_ACTIVE)
-        client_leave(c);
-    else
+    if (c->phase != CL_ACTIVE)
         client_close(c);
+    else if (errnum == 0)
+        client_say_goodbye(c); /* it may have closed only its sending half */
+    else
+        client_leave(c);
 }
 
 /* While its input waits the client may go, or close its sending half: the two look the same. What
@@ -138,8 +137,8 @@ static void client_on_hung_up(struct stream *s, bool is_broken)
     case CL_ACTIVE:
         if (is_broken) {
             client_leave(c);
-        } else if (c->is_parked && !c->is_half_closed) {
-            c->is_hung_up = true;
+        } else if (c->is_parked && c->sends != CLIENT_HAS_SENT_ALL) {
+            c->sends = CLIENT_HAS_HUNG_UP;
             client_set_timer(c, client_goodbye_ms(c));
         }
         break;
@@ -152,6 +151,16 @@ static void client_on_hung_up(struct stream *s, bool is_broken)
     }
 }
 
+COLD static void closing_on_readable(struct client *c)
+{
+    if (client_discard_input(c))
+        return;
+    if (stream_is_clogged(&c->stream) && !stream_has_failed(&c->stream))
+        stream_pause(&c->stream); /* it sends nothing more, but may still read */
+    else
+        client_close(c);
+}
+
 HOT static void client_on_readable(struct stream *s)
 {
     struct client *c = client_of_stream(s);
@@ -159,18 +168,12 @@ HOT static void client_on_readable(struct stream *s)
     size_t carried = buf_unread(&c->carry);
     ssize_t n;
 
-    if (c->is_parked && c->phase == CL_ACTIVE) {
-        stream_pause(s); /* it has its time when what is parked has had its own */
+    if (c->phase >= CL_CLOSING) {
+        closing_on_readable(c);
         return;
     }
-
-    if (c->phase == CL_CLOSING) {
-        if (client_discard_input(c))
-            return;
-        if (stream_is_clogged(&c->stream) && !stream_has_failed(&c->stream))
-            stream_pause(&c->stream); /* it sends nothing more, but may still read */
-        else
-            client_close(c);
+    if (c->is_parked) {
+        stream_pause(s); /* it has its time when what is parked has had its own */
         return;
     }
     if (carried > BACKEND_CARRY_MAX) { /* never, or it would be written behind the buffer */
@@ -217,7 +220,7 @@ static void client_on_drained(struct stream *s)
         link_resume(c->target);
     else if (c->link == NULL && kept != NULL)
         link_resume(kept);
-    if (c->phase == CL_ACTIVE && c->rare != NULL && c->rare->is_behind)
+    if (c->rare != NULL && c->rare->is_behind)
         client_go_on(c);
 }
 
@@ -244,7 +247,7 @@ static void client_on_timer(struct timer *t)
         client_end_text(c, "57014", "canceling authentication due to timeout");
         break;
     case CL_ACTIVE:
-        if (c->is_half_closed || c->is_hung_up)
+        if (c->sends != CLIENT_SENDS_ON)
             client_goodbye_on_timer(c);
         else
             client_limits_on_timer(c);
@@ -280,7 +283,7 @@ void client_do_end(struct client *c, const struct err *err)
     struct buf out = {0};
     bool in_message;
 
-    if (c->phase == CL_CLOSING || c->phase == CL_CLOSED)
+    if (c->phase >= CL_CLOSING)
         return;
     /* Behind a part of a server's message our text would be taken for the rest of it. */
     in_message = (c->target != NULL && c->target->body_left > 0 && !c->target->swallow_body) ||

@@ -60,6 +60,12 @@ static bool relayed_cancel(struct client *c, int fd)
     return false;
 }
 
+static bool relayed_granted(struct client *c)
+{
+    c->link->ops = &client_link_ops;
+    return true;
+}
+
 /* When writes go to all nodes, it goes on there. */
 static void relayed_entered(struct client *c)
 {
@@ -74,8 +80,9 @@ static void relayed_drop_link(struct client *c, bool boundary)
     c->link = NULL;
     c->target = NULL;
     if (link != NULL)
-        (c->leaves_traces || client_patch(c) != NULL ? link_release : link_release_untouched)(
-            link, boundary);
+        (c->traces == TRACES_MORE || client_patch(c) != NULL
+                ? link_release
+                : link_release_untouched)(link, boundary);
 }
 
 static int relayed_pool_mode(const struct client *c)
@@ -118,7 +125,7 @@ HOT static bool relayed_tells_by_link(const struct client *c)
 
 HOT static void followed_fed(struct client *c)
 {
-    if (c->phase == CL_ACTIVE && c->sstate->loan.detach_due)
+    if (c->sstate->loan.detach_due)
         leg_detach_if_due(c);
     cached_after_feed(c);
     errand_end(c);
@@ -290,10 +297,11 @@ static char console_tx_status(const struct client *c)
 
 #define LIKE_RELAYED                                                                               \
     .fed = nothing, .message = client_message, .wants_whole = relayed_wants_whole,                 \
-    .pace = relayed_pace, .stop_keeping = nothing, .granted = yes, .entered = relayed_entered,     \
-    .welcomed = nothing, .follow = exchange_login_follow, .pool_mode = relayed_pool_mode,          \
-    .setting = relayed_setting, .orders = no, .errand = relayed_errand, .kept = relayed_kept,      \
-    .can_travel = never, .tells_by_link = relayed_tells_by_link, AT_HOME
+    .pace = relayed_pace, .stop_keeping = nothing, .granted = relayed_granted,                     \
+    .entered = relayed_entered, .welcomed = nothing, .follow = exchange_login_follow,              \
+    .pool_mode = relayed_pool_mode, .setting = relayed_setting, .orders = no,                      \
+    .errand = relayed_errand, .kept = relayed_kept, .can_travel = never,                           \
+    .tells_by_link = relayed_tells_by_link, AT_HOME
 
 #define FOLLOWED                                                                                   \
     .feed = feed_each_message, .fed = followed_fed, .message = followed_message,                   \

@@ -45,13 +45,10 @@ struct client_mail {
     int16_t trusting_node;
     uint8_t parsed_count;
     uint8_t bound_count;
+    uint8_t traces : 2;
     bool is_unix;
-    bool has_spoken;
     bool is_proved;
     bool is_proved_here;
-    bool asked_tls;
-    bool asked_gss;
-    bool leaves_traces;
     bool is_role_known;
     bool is_superuser;
 };
@@ -61,9 +58,10 @@ struct client_mail {
 /* Nothing of it is with a server, or half answered here. */
 static bool is_between(const struct client *c)
 {
-    return c->phase == CL_ACTIVE && c->link == NULL && c->target == NULL && !c->is_half_closed &&
-           !c->is_hung_up && c->body_left == 0 && c->body_skip == 0 && !c->local_batch &&
-           !c->local_error && !c->server_batch && c->stats.sent_us == 0 && c->stats.tx_us == 0;
+    return c->phase == CL_ACTIVE && c->link == NULL && c->target == NULL &&
+           c->sends == CLIENT_SENDS_ON && c->body_left == 0 && c->body_skip == 0 &&
+           c->local_part == LOCAL_PART_NONE && !c->server_batch && c->stats.sent_us == 0 &&
+           c->stats.tx_us == 0;
 }
 
 static bool is_idle(const struct client *c)
@@ -138,12 +136,9 @@ static void pack_client(const struct client *c, struct buf *out)
     m.parsed_count = c->parsed_count;
     m.bound_count = c->bound_count;
     m.is_unix = c->is_unix;
-    m.has_spoken = c->has_spoken;
+    m.traces = c->traces;
     m.is_proved = c->proof.is_proved;
     m.is_proved_here = c->proof.is_proved_here;
-    m.asked_tls = c->asked_tls;
-    m.asked_gss = c->asked_gss;
-    m.leaves_traces = c->leaves_traces;
     m.is_role_known = c->pool->is_role_known;
     m.is_superuser = c->pool->is_superuser;
     travel_put(out, &m, sizeof m);
@@ -288,12 +283,9 @@ static void unpack_client(struct client *c, const struct client_mail *m)
     c->proof.trusting_node = m->trusting_node;
     c->parsed_count = m->parsed_count;
     c->bound_count = m->bound_count;
-    c->has_spoken = m->has_spoken;
+    c->traces = m->traces;
     c->proof.is_proved = m->is_proved;
     c->proof.is_proved_here = m->is_proved_here;
-    c->asked_tls = m->asked_tls;
-    c->asked_gss = m->asked_gss;
-    c->leaves_traces = m->leaves_traces;
 }
 
 static void unpack_pool(
