@@ -432,9 +432,8 @@ static inline void link_resume(struct link *link)
     stream_resume(&link->stream);
 }
 /* Asks the server to cancel what the link is doing, on a connection of its own. Until that is over
- * the link is not given to anybody else. `fd` (or -1) is the canceller's connection: closed when no
- * request is under way any more, and what was to be cancelled has ended (or goes on for a second).
- */
+ * the link is not given to anybody else. `fd` (or -1) is the canceller's connection: closed when
+ * done. */
 void link_cancel(struct link *link, int fd);
 /* Cancels as link_cancel does, but what the owner asked for: while an exchange of our own runs in
  * front of that, it waits. Should BEGIN be hit, the rest would run without a transaction. */

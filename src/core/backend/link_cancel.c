@@ -4,9 +4,9 @@
  * closed that connection. Until then the link is marked in_cancel and is lent to nobody: a cancel
  * never hits another client's query. A server process that has not read the query yet takes no
  * notice of it: as long as the same exchange runs on, it is told again a few times.
- * Whoever asked hears of it (its connection is closed) when no request is under way any more, and
- * what was to be cancelled has ended: else a request would hit what the client sends next, its
- * ROLLBACK. */
+ * Whoever asked hears of it (its connection is closed) when the request has been sent, also where
+ * it has to wait for messages of ours: else it would hit what the client sends next, its ROLLBACK.
+ */
 #include "config.h"
 
 #include <string.h>
@@ -24,11 +24,9 @@
 #define RESTS_MAX     3
 #define FIRST_REST_MS 100 /* each one is twice as long */
 /* With so many under way a link has one at a time. */
-#define CANCELS_MAX 200
-/* How often is looked whether it is over, and for how long, while no request is under way: all of
- * the rests. */
-#define LOOK_MOST_MS 16
-#define LOOKS_MS     1000
+#define CANCELS_MAX 100
+/* How often is looked whether one that had to wait is over. */
+#define LOOK_MS 2
 
 struct cancel {
     struct stream stream;
@@ -37,6 +35,7 @@ struct cancel {
     struct backend *be;
     struct link *link;
     uint64_t link_id; /* another link may come to lie at the address of one that is gone */
+    int canceller_fd;
     int node;
     bool wants_tls; /* as its link */
     bool is_sent;
@@ -46,7 +45,7 @@ struct cancel {
     struct buf packet;
 };
 
-/* Who asked, and waits until it is over. */
+/* Who asked for one that has to wait for messages of ours. */
 struct canceller {
     struct timer timer;
     struct backend *be;
@@ -54,10 +53,6 @@ struct canceller {
     uint64_t link_id;
     uint64_t epoch; /* of the loan */
     int fd;
-    int look_ms;
-    int left_ms;
-    bool knows_last;
-    uint32_t last; /* as struct cancel's */
 };
 
 /* The link may be gone meanwhile: look for it among the living. It does not become idle before. */
@@ -78,12 +73,15 @@ static struct link *cancel_find_link(const struct cancel *c)
     return find_link(c->be, c->link, c->link_id);
 }
 
-/* The link may be lent again. */
+/* The client may hear of it, and the link be lent again. */
 static void cancel_is_told(struct cancel *c)
 {
     struct link *link = cancel_find_link(c);
 
     timer_stop(c->be->loop, &c->timer);
+    if (c->canceller_fd != -1)
+        close(c->canceller_fd);
+    c->canceller_fd = -1;
     if (link != NULL && c->marks) {
         link->in_cancel = false;
         if (link->phase == LINK_CLEANING && expect_is_quiet(&link->expect))
@@ -115,43 +113,33 @@ static uint32_t exchange_end(const struct expect *owed)
 }
 
 /* Not the next one of the client's: that nobody has cancelled. */
-static bool still_runs(const struct link *link, uint32_t last)
+static bool still_runs(const struct link *link, const struct cancel *c)
 {
     return link != NULL && link->phase == LINK_LENT && link->owner != NULL &&
            !expect_is_quiet(&link->expect) && !expect_exchange_is_ours(&link->expect) &&
-           (int32_t)(last - expect_head_serial(&link->expect)) >= 0;
+           (int32_t)(c->last - expect_head_serial(&link->expect)) >= 0;
 }
 
-/* Nothing of ours is in front of it any more, no request is under way, and it has ended, or goes on
- * though it was told often enough. */
-static bool is_over(struct canceller *k)
+/* Nothing of ours is in front of it any more, and no request is under way. */
+static bool is_over(const struct canceller *k)
 {
-    struct link *link = find_link(k->be, k->link, k->link_id);
+    const struct link *link = find_link(k->be, k->link, k->link_id);
 
-    if (link == NULL || link->phase != LINK_LENT || link->epoch != k->epoch)
-        return true;
-    if (link->cancel_due || link->in_cancel)
-        return false;
-    if (!k->knows_last) {
-        k->knows_last = true;
-        k->last = exchange_end(&link->expect);
-    }
-    k->left_ms -= k->look_ms;
-    return k->left_ms <= 0 || !still_runs(link, k->last);
+    return link == NULL || link->phase != LINK_LENT || link->epoch != k->epoch ||
+           (!link->cancel_due && !link->in_cancel);
 }
 
 static void canceller_look(struct timer *t)
 {
     struct canceller *k = LIST_ENTRY(t, struct canceller, timer);
 
-    if (is_over(k)) {
-        close(k->fd);
-        k->be->ncancels--;
-        mem_free(k);
+    if (!is_over(k)) {
+        timer_start(k->be->loop, &k->timer, LOOK_MS);
         return;
     }
-    k->look_ms = k->look_ms < LOOK_MOST_MS ? 2 * k->look_ms : LOOK_MOST_MS;
-    timer_start(k->be->loop, &k->timer, k->look_ms);
+    close(k->fd);
+    k->be->ncancels--;
+    mem_free(k);
 }
 
 static void canceller_wait(struct link *link, int fd)
@@ -163,15 +151,9 @@ static void canceller_wait(struct link *link, int fd)
     k->link_id = link->id;
     k->epoch = link->epoch;
     k->fd = fd;
-    k->look_ms = 1;
-    k->left_ms = LOOKS_MS;
-    if (!link->cancel_due) {
-        k->knows_last = true;
-        k->last = exchange_end(&link->expect);
-    }
     k->be->ncancels++;
     timer_init(&k->timer, canceller_look);
-    timer_start(k->be->loop, &k->timer, k->look_ms);
+    timer_start(k->be->loop, &k->timer, LOOK_MS);
 }
 
 static void tell_failed(const struct cancel *c, const char *why)
@@ -235,7 +217,7 @@ static void cancel_on_closed(struct stream *s)
     struct cancel *c = LIST_ENTRY(s, struct cancel, stream);
 
     cancel_is_told(c);
-    if (!c->is_sent || c->nrests == RESTS_MAX || !still_runs(cancel_find_link(c), c->last)) {
+    if (!c->is_sent || c->nrests == RESTS_MAX || !still_runs(cancel_find_link(c), c)) {
         cancel_free(c);
         return;
     }
@@ -309,7 +291,7 @@ static void cancel_on_rested(struct timer *t)
     struct cancel *c = LIST_ENTRY(t, struct cancel, timer);
     struct link *link = cancel_find_link(c);
 
-    if (!still_runs(link, c->last) || (link->in_cancel && c->nrests == RESTS_MAX))
+    if (!still_runs(link, c) || (link->in_cancel && c->nrests == RESTS_MAX))
         cancel_free(c);
     else if (link->in_cancel)
         cancel_rest(c);
@@ -342,6 +324,7 @@ void link_cancel(struct link *link, int fd)
     c->be = be;
     c->link = link;
     c->link_id = link->id;
+    c->canceller_fd = fd;
     c->node = link->pool->cluster_node;
     c->wants_tls = stream_is_tls(&link->stream);
     c->last = exchange_end(&link->expect);
@@ -353,6 +336,4 @@ void link_cancel(struct link *link, int fd)
     } else {
         cancel_dial(c, link);
     }
-    if (fd != -1)
-        canceller_wait(link, fd);
 }
