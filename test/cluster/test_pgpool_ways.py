@@ -26,6 +26,7 @@ def trio(request):
     it.stop()
 
 
+@pytest.mark.parametrize("trio", [2], indirect=True)
 def test_commands_run_where_pgpool_was_started(trio, start_pool):
     home = procs.folder("where")
     pool = pool_for(start_pool, trio, failover_command=f"pwd > {home}/new && mv {home}/new {home}/where")
@@ -75,12 +76,14 @@ def test_tools_see_a_release_they_know():
     assert (int(major), int(minor)) >= (4, 2), patch
 
 
+@pytest.mark.parametrize("trio", [2], indirect=True)
 def test_show_says_the_release(trio, start_pool):
     pool = pool_for(start_pool, trio)
     wait_settled(pool, trio.at)
     assert re.fullmatch(r"\d+\.\d+\.\d+ \(\w+\)", show(pool, "POOL_VERSION")[0]["pool_version"])
 
 
+@pytest.mark.parametrize("trio", [2], indirect=True)
 def test_lines_that_scripts_look_for(trio, start_pool):
     """Where pgpool-II writes a line that somebody searches its log for, it is there, at its level."""
     pool = pool_for(start_pool, trio, load_balance_mode=True, log_min_messages="debug1", delay_threshold_by_time=1000,
@@ -138,6 +141,7 @@ def test_pool_nodes_looks_again(trio, start_pool):
         assert w.value("select 1") == "1"  # the session is usable behind the look
 
 
+@pytest.mark.parametrize("trio", [2], indirect=True)
 def test_pool_nodes_waits_a_second_at_most(trio, start_pool):
     pool = pool_for(start_pool, trio, health_check_period=60, sr_check_period=60, health_check_timeout=20)
     wait_settled(pool, trio.at)
