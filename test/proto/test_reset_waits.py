@@ -6,7 +6,7 @@ import pytest
 
 from pgt import waits
 from pgt.fake import complete, data_row, error, parameter, ready, row_description
-from pgt.wire import SYNC, Wire, bind, cancel, execute, message, parse, query
+from pgt.wire import SYNC, Wire, bind, cancel_request, execute, message, parse, query
 
 
 def come(pool) -> Wire:
@@ -179,10 +179,12 @@ def test_a_cancel_waits_for_the_reset(fake, start_pool):
     w = Wire(pool.address, seconds=20)
     key = next(m for m in w.login("fake", "fake") if m.type == "K").body
     w.send(query("select 2"))
-    cancel(pool.address, int.from_bytes(key[:4], "big"), key[4:])
-    assert w.is_quiet(0.05) and server.cancels == []
-    gate.set()
-    waits.wait_for("the cancel", lambda: server.cancels, 10)
+    with pool.address.connect(20) as sock:
+        sock.sendall(cancel_request(int.from_bytes(key[:4], "big"), key[4:]))
+        assert w.is_quiet(0.05) and server.cancels == []
+        gate.set()
+        waits.wait_for("the cancel", lambda: server.cancels)
+        assert sock.recv(1) == b"", "who asked hears of it, too"
     w.ready()
     w.bye()
 
