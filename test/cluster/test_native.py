@@ -71,6 +71,8 @@ def test_a_session_stays_in_session_mode(pair):
         assert c.value("show pool_mode") == "session"
         one(c, "insert into t (id) values (1)")
         it.equal()
+    # role, pg_role, replication_delay, _state, _sync_state: as pgpool-II shows nodes that do not follow each other.
+    assert [r[6:8] + r[10:13] for r in it.status()] == [["main", "main", "0", "", ""], ["replica", "replica", "0", "", ""]]
 
 
 def test_reads_are_spread(pair):

@@ -164,3 +164,83 @@ def test_off(pair):
         one(c, "insert into t (id) values (1)")
         one(c, "commit")
         assert it.equal()
+
+
+def run(sql, *params):
+    return w.parse(sql) + w.bind(params) + w.execute()
+
+
+def pipeline(c, *parts):
+    c.send(*parts, w.SYNC)
+    return c.ready()
+
+
+def test_by_the_extended_protocol(pair):
+    """As PgJDBC sends it: by itself, in front of the first statement, by a name."""
+    it = pair()
+
+    def open_transactions():
+        return [n.value(IN_TX) for n in it.nodes]
+
+    with it.client() as c:
+        got = pipeline(c, run("begin"))
+        assert [(m.type, m.body) for m in got] == [("1", b""), ("2", b""), ("C", b"BEGIN\0"), ("Z", b"T")]
+        assert open_transactions() == ["0", "0"]
+        for i in (1, 2):
+            got = pipeline(c, run("insert into t (id, v) values ($1, now()::text)", str(i)))
+            assert [m.type for m in got] == ["1", "2", "C", "Z"] and got[-1].body == b"T"
+        assert open_transactions() == ["1", "1"]
+        assert pipeline(c, run("commit"))[-1].body == b"I"
+        assert len(lines(it.nodes[0], "begin;SELECT ")) == 1 and "execute pgpool_native_begin/pgpool_native_begin: begin" in it.nodes[1].log()
+        assert it.everywhere("select count(distinct v) from t") == [[[b"1"]]] * 2, "the time is the transaction's"
+        got = pipeline(c, w.parse("START TRANSACTION"), w.bind(), w.describe("", "P"), w.execute(), run("insert into t (id) values (3)"), run("commit"))
+        assert [m.type for m in got] == ["1", "2", "n", "C", "1", "2", "C", "1", "2", "C", "Z"]
+        assert tags(got) == [b"START TRANSACTION\0", b"INSERT 0 1\0", b"COMMIT\0"]
+        # By a name; who only reads begins on one node.
+        assert pipeline(c, w.parse("begin isolation level repeatable read", "b"))[-1].body == b"I"
+        got = pipeline(c, w.bind((), "", "b"), w.execute())
+        assert [m.type for m in got] == ["2", "C", "Z"] and open_transactions() == ["0", "0"]
+        got = pipeline(c, run("select current_setting('transaction_isolation')"))
+        assert [m.row() for m in got if m.type == "D"] == [[b"repeatable read"]] and open_transactions() == ["1", "0"]
+        assert tags(pipeline(c, run("begin"))) == [b"BEGIN\0"]  # with a warning
+        assert tags(pipeline(c, run("rollback"))) == [b"ROLLBACK\0"] and open_transactions() == ["0", "0"]
+        # It fails at once; an empty one; a function call; a Query behind it.
+        pipeline(c, run("begin"))
+        assert error_of(pipeline(c, run("insert into t (id) values (1)"))).sqlstate == "23505"
+        assert error_of(pipeline(c, run("select 1"))).sqlstate == "25P02"
+        assert pipeline(c, run("rollback"))[-1].body == b"I" and open_transactions() == ["0", "0"]
+        for ends in ("commit", "rollback"):
+            assert pipeline(c, run("begin"))[-1].body == b"T"
+            assert pipeline(c, run(ends))[-1].body == b"I"
+        pipeline(c, run("begin"))
+        c.send(w.function_call(957, [b"\xff\xff\xff\xff"]))
+        assert [m.type for m in c.ready()] == ["V", "Z"]
+        one(c, "rollback")
+        pipeline(c, run("begin"))
+        one(c, "insert into t (id) values (5)")
+        assert pipeline(c, run("commit"))[-1].body == b"I" and open_transactions() == ["0", "0"]
+        assert error_of(pipeline(c, w.parse("begin"), w.bind(("1",)), w.execute())).sqlstate == "08P01"
+        assert it.equal() and it.nodes[1].value("select count(*) from t") == "4"
+
+
+def test_our_own_goes_with_the_statement(pair):
+    """Nothing runs outside of it: it is in one text, or in one sequence, with what it is for."""
+    it = pair()
+    with it.client() as c, Wire(it.nodes[0].address) as direct:
+        direct.login()
+        one(c, "insert into t (id) values (1)")
+        one(c, "update t set v = 'x'")
+        pipeline(c, run("update t set v = $1", "2"))
+        for n in it.nodes:
+            assert len(lines(n, "BEGIN;update t ")) == 1
+            assert n.log().count("execute pgpool_native_begin/pgpool_native_begin: BEGIN") == 1
+        for sql in ("insert into nowhere values (1)", "update t set v = nothing", "delete from t where", "insert into t (id) values (1)"):
+            mine, his = (error_of(x.simple(sql)) for x in (c, direct))
+            assert (mine.sqlstate, mine.text, mine.fields.get("P")) == (his.sqlstate, his.text, his.fields.get("P")), sql
+            assert not [n for n in it.nodes if n.value(IN_TX) != "0"], sql
+        # The unnamed statement outlives it.
+        pipeline(c, w.parse("insert into q (v) values (4)"))
+        assert pipeline(c, w.bind(), w.execute())[-1].body == b"I"
+        log = it.nodes[0].log()
+        assert log.count("pgpool_native_begin: BEGIN") == 2 and "pgpool_native_lock: LOCK TABLE q" in log
+        assert it.equal() and it.nodes[1].value("select count(*) from q") == "1"

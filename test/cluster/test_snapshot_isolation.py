@@ -312,7 +312,7 @@ class Load:
             raise
         finally:
             for t in self.threads:
-                t.join(90 * waits.SCALE)  # none of its waits is longer
+                t.join(max(self.latest - time.monotonic(), 0) + 90 * waits.SCALE)  # none of its waits is longer
         assert not [t for t in self.threads if t.is_alive()], self.errors[:5]
         assert not self.errors, self.errors[:5]
         waits.wait_for("nothing is prepared any more", lambda: all(not n.rows("select 1 from pg_prepared_xacts") for n in self.it.nodes), 40)

@@ -224,22 +224,14 @@ static bool is_too_late(const struct native *n)
 bool native_cancel(struct client *c, int fd)
 {
     struct native *n = client_native(c);
+    bool is_here = n->step == STEP_HELD || n->step == STEP_GATE || is_too_late(n);
     bool some = false;
 
-    if (is_too_late(n)) {
-        if (fd != -1)
-            close(fd);
-        return true;
-    }
-    if (n->step == STEP_HELD) {
-        if (fd != -1)
-            close(fd);
+    if (n->step == STEP_HELD)
         native_refuse(n, "57014", "canceling statement due to user request");
-        return true;
-    }
-    if (n->step == STEP_GATE) {
-        if (!n->gate.ops->cancel(n))
-            return false; /* `fd` is still the caller's */
+    else if (n->step == STEP_GATE && !n->gate.ops->cancel(n))
+        return false; /* `fd` is still the caller's */
+    if (is_here) {
         if (fd != -1)
             close(fd);
         return true;

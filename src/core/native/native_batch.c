@@ -244,9 +244,7 @@ static void place_batch(struct native *n, const struct look *look)
         n->portal = n->place.everywhere ? NATIVE_ALL : n->unnamed;
     } else {
         n->portal = NATIVE_ALL;
-        /* A BEGIN by a Query would take the unnamed statement away. */
-        n->place.wraps = n->place.wraps && !has(look, LOOK_USES_UNNAMED) &&
-                         !has(look, LOOK_BEGINS) && !has(look, LOOK_ENDS);
+        n->place.wraps = n->place.wraps && !has(look, LOOK_BEGINS | LOOK_ENDS);
     }
 }
 
@@ -275,47 +273,6 @@ static void put_op(struct native *n, const struct batch_msg *m, unsigned op)
         buf_put_byte(&n->ops, (char)op);
 }
 
-static void put_parse(struct native *n, const char *name, struct slice sql, struct slice types)
-{
-    uint32_t start;
-
-    wire_put_close(&n->out, 'S', slice_of_str(name));
-    buf_put_byte(&n->ops, (char)(OP_CLOSE | OP_QUIET));
-    start = wire_begin(&n->out, FE_PARSE);
-    buf_put_cstr(&n->out, name);
-    buf_put(&n->out, sql.p, sql.n);
-    buf_put_byte(&n->out, '\0');
-    if (types.n > 0)
-        buf_put(&n->out, types.p, types.n);
-    else
-        buf_put_u16(&n->out, 0);
-    wire_end(&n->out, start);
-    buf_put_byte(&n->ops, (char)(OP_PARSE | OP_QUIET));
-}
-
-static void put_lock(struct native *n, struct slice sql)
-{
-    static const char portal[] = "pgpool_native_lock";
-    uint32_t start;
-
-    put_parse(n, OUR_LOCK, sql, slice_of("", 0));
-    wire_put_close(&n->out, 'P', slice_of_str(portal));
-    buf_put_byte(&n->ops, (char)(OP_CLOSE | OP_QUIET));
-    start = wire_begin(&n->out, FE_BIND);
-    buf_put_cstr(&n->out, portal);
-    buf_put_cstr(&n->out, OUR_LOCK);
-    buf_put_u16(&n->out, 0);
-    buf_put_u16(&n->out, 0);
-    buf_put_u16(&n->out, 0);
-    wire_end(&n->out, start);
-    buf_put_byte(&n->ops, (char)(OP_BIND | OP_QUIET));
-    start = wire_begin(&n->out, FE_EXECUTE);
-    buf_put_cstr(&n->out, portal);
-    buf_put_u32(&n->out, 0);
-    wire_end(&n->out, start);
-    buf_put_byte(&n->ops, (char)(OP_EXECUTE | OP_QUIET));
-}
-
 static void put_bind(struct native *n, const struct batch_msg *m, const struct bound *b)
 {
     struct buf sql = {0};
@@ -329,7 +286,7 @@ static void put_bind(struct native *n, const struct batch_msg *m, const struct b
         n->commit.ops->put(n, &sql);
     else
         repl_rewrite_text(&b->plan, b->sql, &b->facts.stmts[0], n->values + b->first, &sql);
-    put_parse(n, OUR_NAME, buf_slice(&sql), b->types);
+    native_put_parse(&n->out, &n->ops, OUR_NAME, buf_slice(&sql), b->types);
     buf_free(&sql);
     start = wire_begin(&n->out, FE_BIND);
     buf_put(&n->out, m->portal.p, m->portal.n);
@@ -351,7 +308,7 @@ static void put_locks(struct native *n, const struct bound *bounds, unsigned cou
 
         for (unsigned i = 0;
              b->locks && native_lock_sql(n, b->sql, &b->facts.stmts[0], &b->plan, i, &sql); i++) {
-            put_lock(n, buf_slice(&sql));
+            native_put_own(&n->out, &n->ops, OUR_LOCK, buf_slice(&sql));
             buf_clear(&sql);
         }
     }
@@ -370,7 +327,7 @@ static void put_batch(
     buf_clear(&n->ops);
     put_locks(n, bounds, count);
     if (again != NULL)
-        put_parse(n, "", again->sql, again->types);
+        native_put_parse(&n->out, &n->ops, "", again->sql, again->types);
     while (batch_next(&p, end, &m)) {
         if (n->skips && m.type != FE_SYNC)
             continue;
@@ -412,7 +369,8 @@ static bool ask_values(struct native *n, struct bound *bounds, unsigned count)
     }
     n->values = arena_alloc_zero(n->arena, (nasks + 1) * sizeof *n->values);
     native_round(n, STEP_VALUES, true, -1);
-    native_ask(n, &n->leg[n->main], buf_slice(&sql));
+    native_put_query(n, buf_slice(&sql));
+    native_send(n, &n->leg[n->main], false); /* the time is that of the client's transaction */
     buf_free(&sql);
     return true;
 }
@@ -501,6 +459,17 @@ static const char *find_part(struct native *n, struct bound *bounds)
     return end;
 }
 
+/* In another part it would pass by what makes it one on all nodes. */
+static bool ends_later(struct native *n, const struct look *look)
+{
+    if (!has(look, LOOK_ENDS_LATER))
+        return false;
+    native_refuse(n, "0A000",
+        "COMMIT or ROLLBACK that is executed behind another Flush or Sync than the one it was "
+        "bound in front of is not supported in native replication");
+    return true;
+}
+
 /* What was noted of a Parse behind the cut does not belong to the part: it is read once more. */
 static enum native_verdict look_through(struct native *n, struct look *look, struct bound **bounds)
 {
@@ -535,7 +504,7 @@ static enum native_verdict look_through(struct native *n, struct look *look, str
         if (m.type == FE_BIND)
             v = judge_bind(n, look, &m, &(*bounds)[count++]);
     }
-    return v;
+    return v == NATIVE_GO && ends_later(n, look) ? NATIVE_REFUSED : v;
 }
 
 /* The client begins or ends a transaction in the middle of a sequence: ours becomes its own. */
@@ -576,15 +545,22 @@ static void note_copy(struct native *n, const struct bound *bounds)
     buf_put(&n->copy_sql, copy.p, copy.n);
 }
 
-/* In another part it would pass by what makes it one on all nodes. */
-static bool ends_later(struct native *n, const struct look *look)
+/* NATIVE_REFUSED: it was a BEGIN, and is answered. */
+static enum native_verdict plan_begin(
+    struct native *n, const struct look *look, const struct bound *bounds)
 {
-    if (!has(look, LOOK_ENDS_LATER))
-        return false;
-    native_refuse(n, "0A000",
-        "COMMIT or ROLLBACK that is executed behind another Flush or Sync than the one it was "
-        "bound in front of is not supported in native replication");
-    return true;
+    if (look->nbinds == 1 && has(look, LOOK_BEGINS) &&
+        native_begin_answers_batch(n, bounds->sql, &bounds->facts.stmts[0])) {
+        native_prepared_settle(n, n->nchanges, true);
+        note_copy(n, bounds);
+        n->portal = n->unnamed = NATIVE_ALL;
+        native_finish(n);
+        return NATIVE_REFUSED;
+    }
+    if (!native_begin_must_go(n, has(look, LOOK_BEGINS | LOOK_ENDS | LOOK_ENDS_TO)))
+        return NATIVE_GO;
+    native_begin_all(n);
+    return NATIVE_ASK;
 }
 
 enum native_verdict native_batch_plan(struct native *n)
@@ -593,6 +569,7 @@ enum native_verdict native_batch_plan(struct native *n)
     const struct native_change *again;
     struct bound *bounds;
     enum native_verdict v;
+    bool holds;
 
     n->place = (struct native_place){0};
     n->plan = (struct repl_plan){0};
@@ -602,8 +579,6 @@ enum native_verdict native_batch_plan(struct native *n)
     v = look_through(n, &look, &bounds);
     if (v != NATIVE_GO)
         return v;
-    if (ends_later(n, &look))
-        return NATIVE_REFUSED;
     if (n->skips || n->failed >= 0) {
         n->place = (struct native_place){
             .everywhere = n->skips ||
@@ -612,14 +587,17 @@ enum native_verdict native_batch_plan(struct native *n)
         put_batch(n, bounds, look.nbinds, NULL);
         return NATIVE_GO;
     }
+    v = plan_begin(n, &look, bounds);
+    if (v != NATIVE_GO)
+        return v;
     again = parse_again(n, &look);
-    if (n->wrapped && (has(&look, LOOK_BEGINS) || has(&look, LOOK_ENDS)))
+    if (n->wrapped && has(&look, LOOK_BEGINS | LOOK_ENDS))
         adopt(n);
     place_batch(n, &look);
-    for (unsigned i = 0; i < look.nbinds; i++) {
-        if (native_tx(n) != 'T' && !n->place.wraps && !n->wrapped)
-            bounds[i].locks = false; /* there is no transaction that would hold it */
-    }
+    /* Else there is no transaction that would hold a lock. */
+    holds = native_tx(n) == 'T' || n->place.wraps || n->wrapped;
+    for (unsigned i = 0; i < look.nbinds; i++)
+        bounds[i].locks = bounds[i].locks && holds;
     if (n->place.everywhere && ask_values(n, bounds, look.nbinds))
         return NATIVE_ASK;
     if (choose_commit(n, &look, bounds) != NATIVE_GO)

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: PostgreSQL
  * native_begin.c: a plain BEGIN is answered here (virtual_begin): each node is told it with the
- * first statement that it runs, in one message, so that a BEGIN that fails leaves nothing behind
- * it to run by itself. Runs in: workers. Must never: tell a node the end of a transaction that it
- * has not begun. */
+ * first statement that it runs; and the BEGIN of ours around a single write. With a Query it is in
+ * one text, with a sequence of the extended protocol in front within it, so that a BEGIN that fails
+ * leaves nothing behind it to run by itself. Runs in: workers. Must never: tell a node the end of a
+ * transaction that it has not begun. */
 #include "config.h"
 
+#include <string.h>
+
 #include "config/conf.h"
+#include "wire/batch.h"
 #include "wire/errmsg.h"
 #include "wire/writer.h"
 
@@ -39,20 +43,25 @@ bool native_lacks_begin(const struct native *n, unsigned i)
     return (n->unbegun >> i & 1) != 0;
 }
 
-static bool begins(struct native *n, const struct sql_stmt *s)
+static bool begins(struct native *n, struct slice text, const struct sql_stmt *s)
 {
-    struct slice text = slice_of(n->text.p + s->offset, s->len);
-
-    if (s->tx.op != SQL_TX_BEGIN || !n->ss->conf->virtual_begin || n->gate.ops != NULL ||
-        n->wrapped || n->is_open || n->leg[n->main].link->tx_status != 'I' || !is_ascii(text))
+    text = slice_of(text.p + s->offset, s->len);
+    if (s->tx.op != SQL_TX_BEGIN || native_lacks_begin(n, n->main) || !n->ss->conf->virtual_begin ||
+        n->gate.ops != NULL || n->wrapped || n->is_open || n->leg[n->main].link->tx_status != 'I' ||
+        !is_ascii(text))
         return false;
     buf_clear(&n->begin);
     buf_put(&n->begin, text.p, text.n);
     buf_put_byte(&n->begin, ';');
     n->unbegun = (1U << n->nlegs) - 1;
     n->leg[n->main].link->ready_as = 'T';
-    wire_put_command_complete(&n->held, (text.p[0] | 0x20) == 's' ? "START TRANSACTION" : "BEGIN");
     return true;
+}
+
+static void put_tag(struct native *n)
+{
+    wire_put_command_complete(
+        &n->held, (n->begin.data[0] | 0x20) == 's' ? "START TRANSACTION" : "BEGIN");
 }
 
 bool native_begin_answers(struct native *n)
@@ -61,8 +70,12 @@ bool native_begin_answers(struct native *n)
 
     if (s == NULL || n->failed >= 0)
         return false;
-    if (!native_lacks_begin(n, n->main))
-        return begins(n, s);
+    if (!native_lacks_begin(n, n->main)) {
+        if (!begins(n, n->text, s))
+            return false;
+        put_tag(n);
+        return true;
+    }
     if (!ends_all(s))
         return false;
     native_begin_over(n);
@@ -70,7 +83,28 @@ bool native_begin_answers(struct native *n)
     return true;
 }
 
-bool native_begin_must_go(const struct native *n)
+bool native_begin_answers_batch(struct native *n, struct slice text, const struct sql_stmt *s)
+{
+    const char *end = n->in.data + n->scanned;
+    struct batch_lone l;
+    struct slice values;
+
+    if (!batch_lone_read(&l, n->in.data, end) || l.end != end ||
+        (l.parse.p != NULL && l.name.n > 0))
+        return false;
+    values = batch_lone_values(&l);
+    if (values.n < 4 || memcmp(values.p, "\0\0\0", 4) != 0 || !begins(n, text, s))
+        return false; /* formats and values: none */
+    if (l.parse.p != NULL)
+        wire_put_empty(&n->held, BE_PARSE_COMPLETE);
+    wire_put_empty(&n->held, BE_BIND_COMPLETE);
+    if (l.describes)
+        wire_put_empty(&n->held, BE_NO_DATA);
+    put_tag(n);
+    return true;
+}
+
+bool native_begin_must_go(const struct native *n, bool changes_it)
 {
     const struct sql_stmt *s = lone_statement(n);
     uint32_t up = 0;
@@ -79,6 +113,8 @@ bool native_begin_must_go(const struct native *n)
         up |= (uint32_t)(n->leg[i].phase == LEG_READY) << i;
     if ((n->unbegun & up) == 0 || n->failed >= 0)
         return false;
+    if (n->ex.is_batch)
+        return changes_it;
     if (s == NULL)
         return true;
     switch (s->kind) {
@@ -98,29 +134,47 @@ bool native_begin_skips(const struct native *n, unsigned i)
 {
     const struct sql_stmt *s = lone_statement(n);
 
-    return native_lacks_begin(n, i) && (n->failed >= 0 || (s != NULL && ends_all(s)));
+    return native_lacks_begin(n, i) && !n->ex.is_batch &&
+           (n->failed >= 0 || (s != NULL && ends_all(s)));
 }
 
-bool native_begin_put(const struct native *n, unsigned i, struct slice sql, struct buf *out)
+/* The client's, or ours. */
+static struct slice text_of(const struct native *n)
 {
+    return n->wrapped ? slice_of_str("BEGIN;") : buf_slice(&n->begin);
+}
+
+void native_begin_put(const struct native *n, struct native_leg *leg, struct buf *out)
+{
+    struct slice begin = text_of(n);
     struct buf both = {0};
 
-    if (!native_lacks_begin(n, i)) {
-        wire_put_query(out, sql);
-        return false;
+    if (n->ops.len == 1 && n->ops.data[0] == OP_QUERY) {
+        buf_put(&both, begin.p, begin.n);
+        buf_put(&both, n->out.data + PROTO_HEADER_BYTES, n->out.len - PROTO_HEADER_BYTES - 1);
+        wire_put_query(out, buf_slice(&both));
+        buf_free(&both);
+        leg->glue = GLUE_BEGIN;
+        return;
     }
-    buf_put(&both, n->begin.data, n->begin.len);
-    buf_put(&both, sql.p, sql.n);
-    wire_put_query(out, buf_slice(&both));
+    begin.n--;
+    if (n->ex.is_batch) {
+        native_put_own(out, &both, "pgpool_native_begin", begin);
+        for (uint32_t i = 0; i < both.len; i++)
+            link_expect(leg->link, (unsigned char)both.data[i]);
+    } else {
+        link_expect(leg->link, OP_QUERY | OP_SWALLOW);
+        wire_put_query(out, begin);
+    }
+    buf_put(out, n->out.data, n->out.len);
     buf_free(&both);
-    return true;
 }
 
 void native_begin_put_error(const struct native *n, struct buf *error)
 {
     struct buf moved = {0};
 
-    errmsg_put_moved(&moved, buf_slice(error), n->begin.len);
+    errmsg_put_moved(&moved, buf_slice(error), text_of(n).n);
     buf_free(error);
     *error = moved;
 }

@@ -241,27 +241,16 @@ static void take(struct native *n)
 static bool are_kept(struct native *n, struct err *err)
 {
     static const char level[] = "repeatable read";
+    struct slice value[2]; /* the level, the node */
     uint32_t at = 0;
 
-    while (at + 4 <= n->rows.len) {
-        struct wire_reader r;
-        struct slice value;
-        struct slice node;
-        uint32_t len;
-        bool is_null;
-
-        wire_reader_init(&r, slice_of(n->rows.data + at, n->rows.len - at));
-        len = wire_get_u32(&r);
-        (void)wire_get_u16(&r);
-        value = wire_get_value(&r, &is_null);
-        node = wire_get_value(&r, &is_null);
-        at += 4 + len;
-        if (r.bad || slice_eq(value, slice_of(level, sizeof level - 1)))
+    while (native_next_row(n, &at, value, 2)) {
+        if (slice_eq(value[0], slice_of(level, sizeof level - 1)))
             continue;
         err_set(err, "55000",
             "snapshot_isolation needs transactions that are repeatable read: on node %.*s this one "
             "is %.*s",
-            (int)node.n, node.p, (int)value.n, value.p);
+            (int)value[1].n, value[1].p, (int)value[0].n, value[0].p);
         err_hint(err, "Set default_transaction_isolation = 'repeatable read' on all servers, and "
                       "name no other level.");
         return false;

@@ -293,8 +293,9 @@ void native_legs_close(struct native *n, bool boundary);
 void native_leg_drop(struct native_leg *leg, bool boundary);
 /* Begins a round: who is asked next answers to us, or to the client by the leg `speaker`. */
 void native_round(struct native *n, enum native_step step, bool ours, int speaker);
-/* Sends n->out to a leg; `prefix` (may be empty) is a query of ours in front of it. */
-void native_send(struct native *n, struct native_leg *leg, const char *prefix);
+/* Sends n->out to a leg, with the client's BEGIN if it lacks that and the transaction has not
+ * failed; `wraps`: with ours, if it has not begun. */
+void native_send(struct native *n, struct native_leg *leg, bool wraps);
 /* One query of ours, whose answer is for us; n->out stays as it is. */
 void native_ask(struct native *n, struct native_leg *leg, struct slice sql);
 /* A round in which that ends the transaction wherever one is open, ours or the client's. */
@@ -323,14 +324,17 @@ void native_detach(struct native *n, struct native_leg *leg, const char *why);
 /* The statement at hand is the client's BEGIN, which no server is told yet, or the end of such a
  * transaction: true, and the answer is in n->held. Until its end the client is in a transaction. */
 bool native_begin_answers(struct native *n);
-/* A leg that is not known to have begun it; what comes next cannot bring the BEGIN with it: it goes
- * to all by itself first. */
+/* A leg that is not known to have begun it; what comes next cannot bring the BEGIN with it (of a
+ * sequence: that begins or ends a transaction): it goes to all by itself first. */
 bool native_lacks_begin(const struct native *n, unsigned i);
-bool native_begin_must_go(const struct native *n);
+bool native_begin_must_go(const struct native *n, bool changes_it);
 /* The leg has no part in the statement at hand: that ends what it has not begun. */
 bool native_begin_skips(const struct native *n, unsigned i);
-/* Appends a Query for a leg; true: it brings the BEGIN with it. */
-bool native_begin_put(const struct native *n, unsigned i, struct slice sql, struct buf *out);
+/* The sequence in n->in may be a BEGIN alone, statement `s` of `text`: as native_begin_answers. */
+bool native_begin_answers_batch(struct native *n, struct slice text, const struct sql_stmt *s);
+/* Appends n->out for a leg, which is about to get it, with the BEGIN that it lacks: the client's,
+ * or ours. Of a function call, and where a PREPARE stands in front, that is a Query of its own. */
+void native_begin_put(const struct native *n, struct native_leg *leg, struct buf *out);
 /* An error of one that did so: as if the client's text had stood there alone. */
 void native_begin_put_error(const struct native *n, struct buf *error);
 /* A leg has answered. The transaction is over. */
@@ -373,6 +377,9 @@ bool native_lock_sql(struct native *n, struct slice text, const struct sql_stmt 
     const struct repl_plan *plan, unsigned i, struct buf *sql);
 /* It runs now: what it changes for those that come. */
 void native_note(struct native *n, const struct sql_stmt *s);
+/* Takes the row at *at of an answer for us: its first values, p NULL where there is none. False: no
+ * row is left. */
+bool native_next_row(const struct native *n, uint32_t *at, struct slice *values, unsigned max);
 /* The answer to a question is there. */
 void native_take_answers(struct native *n);
 void native_take_columns(struct native *n);
@@ -530,6 +537,11 @@ void native_prepared_add_sql(struct native *n, struct slice text, const struct s
 void native_prepared_settle(struct native *n, uint32_t ndone, bool is_done);
 /* Puts these into n->out for the others, who will not see the exchange; false: there are none. */
 bool native_prepared_put(struct native *n, uint32_t ndone);
+/* Appends a Parse, and its ops; or a statement of ours under that name, which is executed. Only an
+ * error is told. */
+void native_put_parse(
+    struct buf *out, struct buf *ops, const char *name, struct slice sql, struct slice types);
+void native_put_own(struct buf *out, struct buf *ops, const char *name, struct slice sql);
 /* Puts an EXECUTE of what was rewritten into n->out. */
 void native_execute_put(struct native *n, const struct sql_stmt *s);
 

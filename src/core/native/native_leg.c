@@ -287,23 +287,19 @@ void native_round(struct native *n, enum native_step step, bool ours, int speake
         client_target(n->c, n->leg[speaker].link);
 }
 
-void native_send(struct native *n, struct native_leg *leg, const char *prefix)
+void native_send(struct native *n, struct native_leg *leg, bool wraps)
 {
     struct buf out = {0};
-    bool begins = native_lacks_begin(n, (unsigned)(leg - n->leg));
 
-    if (prefix[0] != '\0') {
-        link_expect(leg->link, OP_QUERY | OP_SWALLOW);
-        wire_put_query(&out, slice_of_str(prefix));
-    }
-    for (uint32_t i = 0; i < n->ops.len; i++)
-        link_expect(leg->link, (unsigned char)n->ops.data[i]);
-    if (begins) /* it is a Query, see native_begin_must_go */
-        begins = native_begin_put(n, (unsigned)(leg - n->leg),
-            slice_of(n->out.data + PROTO_HEADER_BYTES, n->out.len - PROTO_HEADER_BYTES - 1), &out);
+    leg->glue = GLUE_NONE;
+    if ((wraps && !leg->begun) ||
+        (n->failed < 0 && native_lacks_begin(n, (unsigned)(leg - n->leg))))
+        native_begin_put(n, leg, &out);
     else
         buf_put(&out, n->out.data, n->out.len);
-    leg->glue = begins ? GLUE_BEGIN : GLUE_NONE;
+    leg->begun = leg->begun || wraps;
+    for (uint32_t i = 0; i < n->ops.len; i++)
+        link_expect(leg->link, (unsigned char)n->ops.data[i]);
     leg->is_asked = true;
     leg->did = true;
     (void)link_send(leg->link, out.data, out.len);
@@ -378,11 +374,14 @@ static void tell(struct native_leg *leg, const char *p, size_t n)
         buf_put(&nat->held, p, n);
 }
 
-/* An answer of many rows is not kept whole. */
+/* A part of a row; an answer of many is not kept whole. */
 static void tell_rows(struct native_leg *leg, const char *p, size_t n)
 {
+    leg->left -= (uint32_t)n;
     if (leg->n->ex.compares && !leg->n->ex.ours)
         agree_rows_add(&leg->rows, p, n);
+    if (leg->left == 0)
+        agree_rows_end(&leg->rows);
     tell(leg, p, n);
     if (leg->n->held.len > NATIVE_HELD_MAX && !leg->n->ex.ours) {
         client_send(leg->n->c, &leg->n->held);
@@ -426,6 +425,13 @@ static void tell_commit(struct native_leg *leg)
     buf_free(&out);
 }
 
+/* A row of an answer for us. */
+static void keep_row(struct native *n, struct slice body)
+{
+    buf_put_u32(&n->rows, (uint32_t)body.n);
+    buf_put(&n->rows, body.p, body.n);
+}
+
 /* An answer to what stands in front of what was asked; false: it is none. */
 static bool on_front(struct native_leg *leg, char type, struct slice body)
 {
@@ -437,8 +443,7 @@ static bool on_front(struct native_leg *leg, char type, struct slice body)
         type == BE_NOTIFICATION)
         return false;
     if (type == BE_DATA_ROW) {
-        buf_put_u32(&leg->n->rows, (uint32_t)body.n);
-        buf_put(&leg->n->rows, body.p, body.n);
+        keep_row(leg->n, body);
     } else if (type == BE_READY) {
         leg->glue = GLUE_NONE;
         native_values_came(leg->n);
@@ -481,8 +486,7 @@ static void on_whole(struct native_leg *leg, char type, struct slice whole)
         break;
     case BE_DATA_ROW:
         if (leg->n->ex.ours) {
-            buf_put_u32(&leg->n->rows, (uint32_t)body.n);
-            buf_put(&leg->n->rows, body.p, body.n);
+            keep_row(leg->n, body);
         } else if (leg->n->ex.compares) {
             agree_rows_add(&leg->rows, whole.p, whole.n);
             agree_rows_end(&leg->rows);
@@ -533,10 +537,8 @@ static const char *take_message(struct native_leg *leg, const char *p, const cha
         leg->glue != GLUE_VALUES) {
         size_t take = n < bytes ? n : bytes;
 
-        leg->left = (uint32_t)(bytes - take);
+        leg->left = (uint32_t)bytes;
         tell_rows(leg, p, take);
-        if (leg->left == 0)
-            agree_rows_end(&leg->rows);
         return p + take;
     }
     if (leg->part.len == 0 && n >= bytes) {
@@ -574,10 +576,7 @@ static void leg_on_bytes(void *owner, struct link *link, const char *p, size_t n
             size_t take = (size_t)(end - p) < leg->left ? (size_t)(end - p) : leg->left;
 
             tell_rows(leg, p, take);
-            leg->left -= (uint32_t)take;
             p += take;
-            if (leg->left == 0)
-                agree_rows_end(&leg->rows);
         } else {
             p = take_message(leg, p, end);
         }

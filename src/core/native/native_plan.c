@@ -62,37 +62,22 @@ static void ask_catalogue(struct native *n, const struct route_decision *d)
     buf_free(&sql);
 }
 
-/* The values of the row at `r`, of at most `max` columns; how many. */
-static unsigned row_values(struct slice body, struct slice *values, unsigned max)
+bool native_next_row(const struct native *n, uint32_t *at, struct slice *values, unsigned max)
 {
     struct wire_reader r;
-    unsigned n;
-    unsigned i;
-
-    wire_reader_init(&r, body);
-    n = wire_get_u16(&r);
-    for (i = 0; i < n && i < max; i++) {
-        bool is_null;
-
-        values[i] = wire_get_value(&r, &is_null);
-        if (is_null || r.bad)
-            values[i] = slice_of(NULL, 0);
-    }
-    return i;
-}
-
-/* Takes the row at *at from the rows of an answer; false: there is none. */
-static bool next_row(const struct native *n, uint32_t *at, struct slice *body)
-{
-    struct wire_reader r;
-    uint32_t len;
+    unsigned count;
+    bool is_null;
 
     if (*at + 4 > n->rows.len)
         return false;
-    wire_reader_init(&r, slice_of(n->rows.data + *at, 4));
-    len = wire_get_u32(&r);
-    *body = slice_of(n->rows.data + *at + 4, len);
-    *at += 4 + len;
+    wire_reader_init(&r, slice_of(n->rows.data + *at, n->rows.len - *at));
+    *at += 4 + wire_get_u32(&r);
+    count = wire_get_u16(&r);
+    for (unsigned i = 0; i < max; i++) {
+        values[i] = i < count ? wire_get_value(&r, &is_null) : slice_of(NULL, 0);
+        if (i < count && (is_null || r.bad))
+            values[i] = slice_of(NULL, 0);
+    }
     return true;
 }
 
@@ -100,13 +85,12 @@ void native_take_answers(struct native *n)
 {
     int64_t now_us = loop_now_us(n->ss->loop);
     struct slice value[2];
-    struct slice body;
     uint32_t at = 0;
     unsigned index;
     uint32_t bits;
 
-    while (next_row(n, &at, &body)) {
-        if (row_values(body, value, 2) == 2 &&
+    while (native_next_row(n, &at, value, 2)) {
+        if (value[0].p != NULL && value[1].p != NULL &&
             route_oracle_parse_row(value[0], value[1], n->nquestions, &index, &bits) == 0)
             route_cache_put(n->ss->answers, scope_of(n), &n->question[index],
                 route_cache_valid_until(n->ss->answers, &n->question[index], now_us, bits), bits);
@@ -154,21 +138,17 @@ static void ask_columns(struct native *n, const struct sql_table *table)
 void native_take_columns(struct native *n)
 {
     struct native_table *t = LIST_ENTRY(list_first(&n->tables), struct native_table, node);
-    struct slice body;
+    struct slice value[REPL_TABLE_VALUES];
     uint32_t count = 0;
     uint32_t at = 0;
 
     t->digest = hash_bytes(n->rows.data, n->rows.len, 0);
-    while (next_row(n, &at, &body))
+    while (native_next_row(n, &at, value, 0))
         count++;
     t->columns = arena_alloc_zero(t->arena, (count + 1) * sizeof *t->columns);
     t->table.columns = t->columns;
     at = 0;
-    while (next_row(n, &at, &body)) {
-        struct slice value[REPL_TABLE_VALUES];
-
-        if (row_values(body, value, REPL_TABLE_VALUES) != REPL_TABLE_VALUES)
-            continue;
+    while (native_next_row(n, &at, value, REPL_TABLE_VALUES)) {
         for (unsigned i = 0; i < REPL_TABLE_VALUES; i++) {
             if (value[i].p != NULL)
                 value[i].p = arena_strndup(t->arena, value[i].p, value[i].n);
@@ -530,14 +510,12 @@ void native_committed_answered(struct native *n)
 {
     uint64_t before = repl_which_number(n->values[n->plan.nasks]);
     struct slice which = slice_of("", 0);
-    struct slice body;
     uint32_t at = 0;
 
     /* A second cancel of an impatient client meets the question. */
     if (n->leg[n->main].kind == 'E' && n->ex.nlooks < LOOKS_MAX && native_asks_committed(n))
         return;
-    if (next_row(n, &at, &body))
-        (void)row_values(body, &which, 1);
+    (void)native_next_row(n, &at, &which, 1);
     for (unsigned i = 0; repl_which_number(which) != before + 1 + n->ex.nlooks && i < n->nlegs;
          i++) {
         if (i == n->main || !native_is_up(&n->leg[i]))

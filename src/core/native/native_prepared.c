@@ -199,6 +199,49 @@ bool native_prepared_put(struct native *n, uint32_t ndone)
     return true;
 }
 
+/* ---- statements of ours ---- */
+
+void native_put_parse(
+    struct buf *out, struct buf *ops, const char *name, struct slice sql, struct slice types)
+{
+    uint32_t start;
+
+    wire_put_close(out, 'S', slice_of_str(name));
+    buf_put_byte(ops, (char)(OP_CLOSE | OP_QUIET));
+    start = wire_begin(out, FE_PARSE);
+    buf_put_cstr(out, name);
+    buf_put(out, sql.p, sql.n);
+    buf_put_byte(out, '\0');
+    if (types.n > 0)
+        buf_put(out, types.p, types.n);
+    else
+        buf_put_u16(out, 0);
+    wire_end(out, start);
+    buf_put_byte(ops, (char)(OP_PARSE | OP_QUIET));
+}
+
+void native_put_own(struct buf *out, struct buf *ops, const char *name, struct slice sql)
+{
+    uint32_t start;
+
+    native_put_parse(out, ops, name, sql, slice_of("", 0));
+    wire_put_close(out, 'P', slice_of_str(name));
+    buf_put_byte(ops, (char)(OP_CLOSE | OP_QUIET));
+    start = wire_begin(out, FE_BIND);
+    buf_put_cstr(out, name);
+    buf_put_cstr(out, name);
+    buf_put_u16(out, 0);
+    buf_put_u16(out, 0);
+    buf_put_u16(out, 0);
+    wire_end(out, start);
+    buf_put_byte(ops, (char)(OP_BIND | OP_QUIET));
+    start = wire_begin(out, FE_EXECUTE);
+    buf_put_cstr(out, name);
+    buf_put_u32(out, 0);
+    wire_end(out, start);
+    buf_put_byte(ops, (char)(OP_EXECUTE | OP_QUIET));
+}
+
 /* ---- EXECUTE ---- */
 
 /* What stands behind the name in EXECUTE name (...). */

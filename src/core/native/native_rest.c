@@ -152,7 +152,7 @@ static bool runs_on_the_others(struct native *n, bool is_known)
         return false;
     for (unsigned i = 0; i < n->nlegs; i++) {
         if (i != n->main && native_is_up(&n->leg[i]))
-            native_send(n, &n->leg[i], "");
+            native_send(n, &n->leg[i], false);
     }
     return true;
 }

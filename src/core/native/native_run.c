@@ -52,10 +52,9 @@ static void undo(struct native *n)
 {
     native_round(n, STEP_UNDO, true, -1);
     for (unsigned i = 0; i < n->nlegs; i++) {
-        if (native_is_up(&n->leg[i]) && n->leg[i].begun) {
+        if (native_is_up(&n->leg[i]) && n->leg[i].begun && n->leg[i].link->tx_status != 'I')
             native_ask(n, &n->leg[i], slice_of_str("ROLLBACK"));
-            n->leg[i].begun = false;
-        }
+        n->leg[i].begun = false;
     }
     n->wrapped = false;
     native_wait(n);
@@ -66,7 +65,7 @@ static void spoil(struct native *n)
 {
     native_round(n, STEP_SPOIL, true, -1);
     native_put_query(n, slice_of_str("SELECT pg_catalog.refused_by_pgpool()"));
-    native_send(n, main_leg(n), "");
+    native_send(n, main_leg(n), false);
 }
 
 void native_fail(struct native *n)
@@ -128,6 +127,15 @@ static void end_wrapped(struct native *n)
         commit_wrapped(n);
 }
 
+/* All of the exchange has run. */
+static void end(struct native *n)
+{
+    if (n->wrapped && n->ex.ends_in_sync)
+        end_wrapped(n);
+    else
+        native_finish(n);
+}
+
 /* The client's COMMIT could not begin. */
 static void roll_back(struct native *n)
 {
@@ -148,14 +156,6 @@ static void end_others(struct native *n)
 }
 
 /* ---- sending ---- */
-
-static void send_to(struct native *n, struct native_leg *leg)
-{
-    const char *prefix = n->wrapped && !leg->begun ? "BEGIN" : "";
-
-    leg->begun = leg->begun || n->wrapped;
-    native_send(n, leg, prefix);
-}
 
 static int read_leg(struct native *n)
 {
@@ -190,7 +190,7 @@ static void run_on_one(struct native *n)
     }
     count_statement(n->ss, n->leg[one].node, COUNT_SELECT);
     native_put_statement(n, statement(n));
-    send_to(n, &n->leg[one]);
+    native_send(n, &n->leg[one], n->wrapped);
 }
 
 static void run_on_main(struct native *n)
@@ -201,7 +201,7 @@ static void run_on_main(struct native *n)
         native_tell_schema(n);
     native_round(n, STEP_MAIN, false, (int)first);
     native_put_statement(n, statement(n));
-    send_to(n, &n->leg[first]);
+    native_send(n, &n->leg[first], n->wrapped);
 }
 
 /* The transaction failed on one node, or could not be committed: COMMIT is a ROLLBACK there. */
@@ -222,7 +222,7 @@ static void run_on_others(struct native *n)
         native_put_query(n, slice_of_str("ROLLBACK"));
     for (unsigned i = 0; i < n->nlegs; i++) {
         if (i != first && native_is_up(&n->leg[i]) && !native_begin_skips(n, i))
-            send_to(n, &n->leg[i]);
+            native_send(n, &n->leg[i], n->wrapped);
     }
     native_wait(n);
 }
@@ -258,7 +258,7 @@ static bool ask_values(struct native *n)
         wire_put_query(&n->out, slice_of(n->text.p + s->offset, s->len));
         buf_put_byte(&n->ops, OP_QUERY);
     }
-    send_to(n, main_leg(n));
+    native_send(n, main_leg(n), n->wrapped);
     if (ahead)
         main_leg(n)->glue = GLUE_VALUES;
     buf_free(&sql);
@@ -328,10 +328,7 @@ static void next_query(struct native *n)
     enum native_verdict v = NATIVE_GO;
 
     if (n->facts.nstmts > 0 && n->at == n->facts.nstmts) {
-        if (n->wrapped && n->ex.ends_in_sync)
-            end_wrapped(n);
-        else
-            native_finish(n);
+        end(n);
         return;
     }
     if (native_begin_answers(n)) {
@@ -349,10 +346,7 @@ static void next_query(struct native *n)
 static void next_batch(struct native *n)
 {
     if (n->at > 0) {
-        if (n->wrapped && n->ex.ends_in_sync)
-            end_wrapped(n);
-        else
-            native_finish(n);
+        end(n);
         return;
     }
     if (native_batch_plan(n) != NATIVE_GO)
@@ -366,10 +360,7 @@ static void next_batch(struct native *n)
 static void next_call(struct native *n)
 {
     if (n->at > 0) {
-        if (n->wrapped)
-            end_wrapped(n);
-        else
-            native_finish(n);
+        end(n);
         return;
     }
     if (n->failed >= 0)
@@ -385,7 +376,7 @@ void native_next(struct native *n)
         return;
     if (n->gate.ops != NULL && !n->gate.ops->may_begin(n))
         return;
-    if (native_begin_must_go(n))
+    if (native_begin_must_go(n, false))
         native_begin_all(n);
     else if (n->ex.is_batch)
         next_batch(n);
@@ -400,14 +391,10 @@ static void statement_done(struct native *n)
     native_gate_leave(n);
     n->at = n->ex.is_batch || n->facts.nstmts == 0 ? 1 : n->at + 1;
     n->values = NULL;
-    if (!n->ex.is_batch && !n->ex.is_call && n->facts.nstmts == 0) {
-        if (n->wrapped)
-            end_wrapped(n);
-        else
-            native_finish(n);
-        return;
-    }
-    native_next(n);
+    if (!n->ex.is_batch && !n->ex.is_call && n->facts.nstmts == 0)
+        end(n);
+    else
+        native_next(n);
 }
 
 /* How many prepared statements the exchange has made or closed there. */
@@ -462,7 +449,7 @@ static bool prepare_on_others(struct native *n, const struct native_leg *first)
     native_round(n, STEP_PARSE, true, -1);
     for (unsigned i = 0; i < n->nlegs; i++) {
         if (&n->leg[i] != first && native_is_up(&n->leg[i]))
-            native_send(n, &n->leg[i], "");
+            native_send(n, &n->leg[i], false);
     }
     native_wait(n);
     return true;
@@ -700,29 +687,17 @@ static void other_ends_answered(struct native *n)
     native_finish(n);
 }
 
-/* A question of ours failed: so does what it was asked for. */
-static bool has_question_failed(struct native *n)
+static void question_answered(struct native *n)
 {
-    if (main_leg(n)->kind != 'E')
-        return false;
-    native_forget_tables(n);
-    fail_of(n, main_leg(n));
-    return true;
-}
-
-static void look_answered(struct native *n)
-{
-    if (has_question_failed(n))
+    if (main_leg(n)->kind == 'E') { /* what it was asked for fails, too */
+        native_forget_tables(n);
+        fail_of(n, main_leg(n));
         return;
-    native_take_answers(n);
-    native_next(n);
-}
-
-static void columns_answered(struct native *n)
-{
-    if (has_question_failed(n))
-        return;
-    native_take_columns(n);
+    }
+    if (n->step == STEP_LOOK)
+        native_take_answers(n);
+    else
+        native_take_columns(n);
     native_next(n);
 }
 
@@ -752,20 +727,12 @@ static void spoil_answered(struct native *n)
     native_finish(n);
 }
 
-static void nothing(struct native *n)
-{
-    (void)n;
-}
-
 void native_answered(struct native *n)
 {
     void (*const step[])(struct native *) = {
-        [STEP_IDLE] = nothing,
-        [STEP_HELD] = nothing,
-        [STEP_OPEN] = nothing,
         [STEP_BEGIN] = begin_answered,
-        [STEP_LOOK] = look_answered,
-        [STEP_COLUMNS] = columns_answered,
+        [STEP_LOOK] = question_answered,
+        [STEP_COLUMNS] = question_answered,
         [STEP_VALUES] = values_answered,
         [STEP_ONE] = one_answered,
         [STEP_MAIN] = main_answered,
@@ -775,20 +742,18 @@ void native_answered(struct native *n)
         [STEP_PREPARE] = n->commit.ops->main_prepared,
         [STEP_PREPARE_OTHERS] = n->commit.ops->prepared,
         [STEP_UNPREPARE] = n->commit.ops->undone,
-        [STEP_DECIDE] = nothing,
         [STEP_COMMIT] = n->commit.ops->committed,
-        [STEP_COPY] = nothing,
         [STEP_COPY_END] = native_copy_ended,
         [STEP_COPY_STOP] = native_copy_stopped,
         [STEP_UNDO] = native_finish,
         [STEP_SPOIL] = spoil_answered,
         [STEP_PARSE] = parse_answered,
-        [STEP_GATE] = nothing,
-        [STEP_SNAPSHOT] = n->gate.ops == NULL ? nothing : n->gate.ops->taken,
+        [STEP_SNAPSHOT] = n->gate.ops == NULL ? NULL : n->gate.ops->taken,
         [STEP_READ_ENDS] = native_finish,
         [STEP_VERIFY] = verify_answered,
         [STEP_COMMITTED] = native_committed_answered,
     };
 
-    step[n->step](n);
+    if (step[n->step] != NULL) /* else nobody was asked */
+        step[n->step](n);
 }
