@@ -270,7 +270,7 @@ void feed_client(struct client *c, const char *p, const char *end);
 void client_note_copy_end(struct client *c, const struct link *link);
 /* client_note_statement of one that is known to be no DROP DATABASE. */
 void client_note_sent(struct client *c, struct slice sql);
-/* client_note_sent and, in one, the client_row_link that errand->tells_late put off. */
+/* client_note_sent and, in one, the client_row_link that loan.is_untold put off. */
 void client_note_begun(struct client *c, struct slice sql);
 /* client_note_idle of one that gives its link back at once, between transactions. */
 void client_note_done(struct client *c);

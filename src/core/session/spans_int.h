@@ -14,16 +14,46 @@ struct varset;
 /* phase.c says which may follow which. */
 enum phase {
     PHASE_DETACHED,
-    PHASE_WAITING,   /* in the queue for a link: the client is parked */
-    PHASE_OPENING,   /* a link logs in for it: parked */
-    PHASE_SYNCING,   /* settings that may be refused are under way: parked */
-    PHASE_ASKING,    /* a question about the catalogue is: parked */
-    PHASE_LOOKING,   /* a Describe of ours is: parked */
-    PHASE_JUDGING,   /* a question whether the session may do what it wants is: parked */
-    PHASE_ATTACHED,  /* the link is the client's */
-    PHASE_REPAIRING, /* after the transaction: a RESET is put right, or pins are looked at */
+    /* Up to PHASE_WAITING there is no link. Those of ASK are of one that is borrowed to ask a
+     * question of ours on it: the statement in front of which it is asked has no node yet. */
+    PHASE_ASK_WAITING,
+    PHASE_WAITING, /* in the queue for a link: the client is parked */
+    PHASE_ASK_OPENING,
+    PHASE_OPENING, /* a link logs in for it: parked */
+    PHASE_SYNCING, /* settings that may be refused are under way: parked */
+    PHASE_ASK_SYNCING,
+    PHASE_ASKING,      /* a question about the catalogue is: parked */
+    PHASE_LOOKING,     /* a Describe of ours is: parked */
+    PHASE_JUDGING,     /* may the session do what it wants? Asked on a borrowed link: parked */
+    PHASE_JUDGING_OWN, /* PHASE_JUDGING on the link that it has */
+    PHASE_ATTACHED,    /* the link is the client's */
+    PHASE_LEAVING,     /* it is done with, but the client is in the midst of a message to it */
+    PHASE_REPAIRING,   /* after the exchange: a RESET is put right, or pins are looked at */
+    PHASE_ENDING, /* PHASE_REPAIRING, and the client has not been told the end of its exchange */
     NPHASES
 };
+
+static inline bool phase_is_waiting(enum phase phase)
+{
+    return phase == PHASE_WAITING || phase == PHASE_ASK_WAITING;
+}
+static inline bool phase_is_opening(enum phase phase)
+{
+    return phase == PHASE_OPENING || phase == PHASE_ASK_OPENING;
+}
+static inline bool phase_is_judging(enum phase phase)
+{
+    return phase == PHASE_JUDGING || phase == PHASE_JUDGING_OWN;
+}
+static inline bool phase_is_repairing(enum phase phase)
+{
+    return phase == PHASE_REPAIRING || phase == PHASE_ENDING;
+}
+/* A link is there, or on its way, and nothing is going to be sent on it but a question of ours. */
+static inline bool phase_is_asking(enum phase phase)
+{
+    return phase == PHASE_ASK_OPENING || phase == PHASE_ASK_SYNCING || phase == PHASE_ASKING;
+}
 
 /* What the statements of the present exchange do to the session. It ends when the link is quiet
  * again (follow_settle), or dies. */
@@ -67,15 +97,21 @@ struct exchange_again {
     bool is_behind : 1;   /* the sequence was sent while something else ran */
 };
 
+/* What is not known of the statements that a link has. */
+enum loan_doubt {
+    LOAN_SURE,
+    LOAN_MAY_HAVE, /* a Close of ours may have been skipped: it may have more than is thought */
+    LOAN_MAY_LACK  /* more, or less */
+};
+
 /* What is true of the link that is lent, as long as it is. */
 struct loan {
     bool is_fresh : 1;         /* just borrowed: it is to be brought up to date */
     bool has_put_settings : 1; /* it was brought up to date, be it by a RESET alone */
     bool begun_here : 1;       /* BEGIN was put in front of the present exchange; `begin` is kept */
-    bool detach_due : 1;       /* it may go, as soon as the client is not in a message */
     bool has_closed : 1;       /* a Close of ours is in the present exchange */
-    bool is_unsure : 1;  /* it may have been skipped: the link may know more than is thought */
-    bool lacks_some : 1; /* the link may know less than is thought */
+    bool is_untold : 1;        /* the rows hear of it with what is sent on it */
+    uint8_t doubt : 2;         /* enum loan_doubt */
 };
 
 /* Where the client's transaction is. */

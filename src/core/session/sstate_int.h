@@ -66,6 +66,13 @@ struct link_wish {
     struct paramset params; /* always empty: links that are shared are opened plainly */
 };
 
+/* Where the present exchange is, of a transaction whose reads may leave it. */
+enum errand_place {
+    PLACE_HOME,
+    PLACE_STAYS, /* as it may not leave again: it would have had to wait */
+    PLACE_OUT    /* a read that left, plan_away.c */
+};
+
 /* What a client has only while it is not idle: from the first message of an exchange (or the login)
  * until it holds no link, waits for none, and is in no transaction. errand_begin makes it,
  * errand_end frees it. */
@@ -78,11 +85,8 @@ struct errand {
     uint32_t mark_pins;        /* before the present exchange */
     uint8_t ddl;               /* what the present transaction may change: DDL_ bits */
     bool is_quick;             /* sent by exchange_quick.c, and nothing behind it */
-    bool tells_late;           /* the rows hear of the loan with what is sent on it */
-    bool is_untold;            /* the rows have not heard of the loan yet */
-    bool is_asker;             /* the link that opens is for a question of ours */
     bool is_cancelled;         /* what waits for the answer to a question was cancelled: it fails */
-    bool is_out;               /* the present exchange is a read that left, plan_away.c */
+    uint8_t place;             /* enum errand_place */
     bool is_cut;               /* the present exchange ends with a Flush, exchange_begin.c */
     struct names_entry *bound_first; /* the sequence that waits for its link binds it first */
     uint64_t last_portal;  /* a hash of the name that way.last_bound was bound to; 0: to none */
@@ -112,7 +116,6 @@ struct errand {
     uint16_t nskip;        /* messages that were answered with one before them */
     uint16_t op_flags;     /* of expect.h: who hears of what was noted in the present exchange */
     struct tx_leave leave; /* by the transaction */
-    bool keeps_home;       /* the present exchange does not leave, though it may */
     uint32_t tx_pins;      /* before the transaction */
     uint32_t untied;       /* by a DISCARD ALL that is not answered yet */
     struct word_described described[2]; /* in the present sequence; older ones go first */
@@ -139,7 +142,6 @@ struct sstate {
     uint8_t tx : 2;           /* enum sstate_tx */
     bool is_counted : 1;      /* the statement at hand, as it waits for a link */
     bool has_temp_path : 1;   /* pg_temp may be in the search_path of the transaction */
-    bool owes_ready : 1;      /* ReadyForQuery is held back: it is to be said when all is well */
     bool owes_parameters : 1; /* `told` is to be put right by the next link */
     bool reset_seen : 1;      /* a RESET fell back to the server's default */
     bool look_at_pins : 1;    /* something may have untied the session */
@@ -191,6 +193,8 @@ void errand_spare_free(struct sessions *ss);
 /* Borrows a link of `node`. FEED_PASS: c->link is there. FEED_PARK: later; what is parked asks
  * again then. */
 enum feed_step leg_attach(struct client *c, int node);
+/* leg_attach for a question of ours, in front of what is parked. */
+enum feed_step leg_attach_to_ask(struct client *c, int node);
 /* leg_attach for a client that has not asked yet: false when it has to wait for anything. The link
  * is up to date unless c->sstate->loan.is_fresh. */
 bool leg_attach_at_once(struct client *c, int node);
@@ -206,8 +210,8 @@ bool sstate_has_ready_link(struct client *c);
 /* Brings a link that was just borrowed up to date; what that takes goes behind what `run` holds.
  * FEED_PARK: it takes a moment. */
 enum feed_step leg_make_ready(struct client *c, struct feed_run *run);
-/* The settings only. */
-enum feed_step lent_put_settings(struct client *c, struct feed_run *run);
+/* The settings only; `meanwhile`: PHASE_SYNCING or PHASE_ASK_SYNCING, while they are waited for. */
+enum feed_step lent_put_settings(struct client *c, struct feed_run *run, enum phase meanwhile);
 /* In front of a query that takes the link from one set to the other: what its text is written in.
  */
 void lent_put_encoding(
@@ -217,8 +221,9 @@ void leg_adopt(struct client *c, struct link *link);
 /* The loan is over, whatever becomes of the link. */
 void leg_forget_loan(struct client *c);
 /* After an exchange: puts right what a RESET did to start-up parameters, and asks what ties the
- * session. True when something was sent: it goes on when the link is quiet again. */
-bool leg_repair(struct client *c);
+ * session. True when something was sent: it goes on when the link is quiet again. `meanwhile`:
+ * PHASE_REPAIRING or PHASE_ENDING. */
+bool leg_repair(struct client *c, enum phase meanwhile);
 /* That is over. True when it was cut short and is made again, or the link is gone for it. */
 bool leg_repair_again(struct client *c);
 /* Stops asking for a link; harmless when it does not. */
@@ -229,8 +234,9 @@ void lent_stop_asking(struct client *c);
 void leg_detach(struct client *c);
 /* errand_end for an errand in which nothing was but what exchange_quick.c does. */
 void errand_end_quick(struct client *c);
-/* Gives the link back if that was put off, and nothing stands against it any more: the server has a
- * part of a message (CopyData, after an error) of which the rest is still to come. */
+/* Gives the link back as soon as the client is not in the midst of a message to it (CopyData, after
+ * an error): now, or PHASE_LEAVING until leg_detach_if_due. */
+void leg_leave(struct client *c);
 void leg_detach_if_due(struct client *c);
 /* What was borrowed last is given back, whatever state it is in; nothing is waited for any more. */
 void leg_drop_loan(struct client *c, bool boundary);
@@ -294,10 +300,10 @@ bool exchange_may_send_again(struct client *c, const struct link *link);
 void exchange_on_lost(void *owner, struct link *link, const struct err *err, bool told);
 /* Answers the first parked request with `err`, and goes on with the rest. */
 void follow_fail_parked(struct client *c, const struct err *err);
+/* Refuses what is parked because its client has cancelled it. */
+void follow_cancel_parked(struct client *c);
 /* True when a read was to be made again, and has failed: a view of it may write (plan.nunsure). */
 bool follow_refuse_unsure(struct client *c);
-/* Refuses what is parked because its client has cancelled it. */
-void exchange_cancel_parked(struct client *c);
 
 /* Sends again what is kept in `retry`: the link has not begun to answer it, or has done nothing. */
 void leg_send_again(struct client *c);

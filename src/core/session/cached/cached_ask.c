@@ -96,8 +96,8 @@ static bool is_quiet(const struct client *c)
     const struct sstate *s = c->sstate;
 
     return s->phase == PHASE_ATTACHED && expect_is_quiet(&c->link->expect) && !s->loan.is_fresh &&
-           !s->exchange.hold && !s->owes_ready && !s->loan.detach_due && !c->server_batch &&
-           c->body_left == 0 && s->errand->way.npending == 0 && s->errand->mark.client == NULL &&
+           !s->exchange.hold && !c->server_batch && c->body_left == 0 &&
+           s->errand->way.npending == 0 && s->errand->mark.client == NULL &&
            c->link->pool->cluster_node == c->pool->cluster_node;
 }
 
@@ -172,14 +172,13 @@ enum feed_step cached_ask(struct client *c)
         return FEED_AGAIN;
     if (!c->kind->may_ask(c))
         return FEED_AGAIN;
-    s->errand->is_asker = true;
-    step = leg_attach(c, node);
+    step = leg_attach_to_ask(c, node);
     if (step != FEED_PASS)
         return step;
     sc = results_of(c);
     keep_question(c, sc);
     s->loan.is_fresh = true;
-    step = lent_put_settings(c, &run);
+    step = lent_put_settings(c, &run, PHASE_ASK_SYNCING);
     feed_flush(c, &run);
     if (step != FEED_PASS) {
         sc->asking = ASKS_OWED;
@@ -205,12 +204,10 @@ bool cached_asks_after(struct client *c)
     struct sstate *s = c->sstate;
     struct cached *sc = s->errand->cache;
 
-    if (sc == NULL || sc->asking != ASKS_AFTER || !s->loan.detach_due || s->errand->home != NULL ||
-        c->body_left > 0 || c->server_batch || c->sends == CLIENT_HAS_SENT_ALL ||
-        c->ss->stop != SESSION_RUNNING || c->link->vars != s->vars.client ||
-        c->link->pool->cluster_node != c->pool->cluster_node)
+    if (sc == NULL || sc->asking != ASKS_AFTER || s->errand->home != NULL || c->body_left > 0 ||
+        c->server_batch || c->sends == CLIENT_HAS_SENT_ALL || c->ss->stop != SESSION_RUNNING ||
+        c->link->vars != s->vars.client || c->link->pool->cluster_node != c->pool->cluster_node)
         return false;
-    s->loan.detach_due = false;
     phase_goto(c, PHASE_ASKING);
     send_question(c, sc);
     return true;
@@ -258,7 +255,6 @@ void cached_asked(struct client *c)
     }
     buf_free(&sc->asked);
     sc->asking = ASKS_NOTHING;
-    c->sstate->errand->is_asker = false;
     results_trim(c);
 }
 

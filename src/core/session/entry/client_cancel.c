@@ -105,16 +105,15 @@ static bool cancel_wait(struct client *c)
 
     if (c->phase != CL_ACTIVE)
         return false;
-    if (s->phase == PHASE_WAITING || s->phase == PHASE_OPENING) {
+    if (phase_is_waiting((enum phase)s->phase) || phase_is_opening((enum phase)s->phase)) {
         leg_drop_loan(c, true);
         phase_goto(c, PHASE_DETACHED);
-        exchange_cancel_parked(c);
+        follow_cancel_parked(c);
         return true;
     }
     /* The link is another's, or nobody's, when it has answered: what waits for that fails then. */
     if (c->is_parked &&
-        (s->phase == PHASE_ASKING || (s->phase == PHASE_JUDGING && s->errand->is_asker) ||
-            (s->phase == PHASE_SYNCING && s->errand->is_asker)))
+        (s->phase == PHASE_ASK_SYNCING || s->phase == PHASE_ASKING || s->phase == PHASE_JUDGING))
         s->errand->is_cancelled = true;
     return false;
 }
@@ -126,7 +125,7 @@ static bool cancel_question(struct client *c, int fd)
     struct link *link = c->target;
 
     if (link == NULL || !c->is_parked || !expect_exchange_is_ours(&link->expect) ||
-        !(c->sstate->phase == PHASE_LOOKING || c->sstate->phase == PHASE_JUDGING ||
+        !(c->sstate->phase == PHASE_LOOKING || phase_is_judging((enum phase)c->sstate->phase) ||
             c->plan->asking != ASKING_NONE))
         return false;
     link->cancel_due = true;

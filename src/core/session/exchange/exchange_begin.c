@@ -30,15 +30,14 @@ static enum feed_step ask_at(struct client *c, int node, const struct route_deci
     struct sstate *s = c->sstate;
     enum feed_step step;
 
-    s->errand->is_asker = true;
-    step = leg_attach(c, node);
+    step = leg_attach_to_ask(c, node);
     if (step != FEED_PASS)
         return step;
     if (c->link->vars != s->vars.client) {
         /* Names have to mean what they mean to the client: the settings first. */
         struct feed_run run = {0};
 
-        step = lent_put_settings(c, &run);
+        step = lent_put_settings(c, &run, PHASE_ASK_SYNCING);
         feed_flush(c, &run);
         s->loan.is_fresh = true;
         if (step != FEED_PASS) {
@@ -142,8 +141,7 @@ WARM static enum feed_step see_enough(struct client *c, const struct route_decis
         return FEED_PASS;
     if (is_due && (primary == VIEW_NO_NODE || view_must_hold_writes(&c->ss->view)))
         return leg_wait_for_primary(c);
-    c->sstate->errand->is_asker = true;
-    step = leg_attach(c, is_due ? primary : d->node);
+    step = leg_attach_to_ask(c, is_due ? primary : d->node);
     if (step != FEED_PASS)
         return step;
     phase_goto(c, PHASE_ASKING);
@@ -183,9 +181,8 @@ static enum feed_step ask_unsure(struct client *c)
 static void begin_choice(struct sstate *s)
 {
     s->again.is_read = false;
-    s->errand->is_out = false;
+    s->errand->place = PLACE_HOME;
     s->errand->is_cut = false;
-    s->errand->is_asker = false;
     s->errand->kept_len = 0;
 }
 
@@ -206,7 +203,7 @@ static void choose_read(struct client *c, int to, bool is_out, int *node)
     else
         *node = to;
     s->again.is_read = true;
-    s->errand->is_out = is_out;
+    s->errand->place = is_out ? PLACE_OUT : PLACE_HOME;
     s->again.may_retry = is_out || !plan_away_is_possible(c);
 }
 
@@ -251,7 +248,7 @@ WARM static void follow_route(struct client *c, const struct sql_facts *facts,
         s->again.may_retry = is_read; /* what it calls is known to change nothing; a view may */
     if (may_leave(c, d) && !stays_for_ties(c, is_out || is_read)) {
         choose_read(c, d->node, is_out, node);
-        if (s->errand->is_out)
+        if (s->errand->place == PLACE_OUT)
             plan_away_note(c, facts);
         return;
     }
@@ -317,10 +314,10 @@ static enum feed_step on_present_link(struct client *c, bool is_alone)
         return FEED_PASS; /* in a COPY the server itself judges what does not belong there */
     if (c->link->expect.is_held)
         return FEED_PARK; /* it would have two ends in one */
-    if (is_alone || s->exchange.hold || s->again.may_retry || s->errand->is_out ||
-        s->again.what != AGAIN_NO || s->owes_ready || s->loan.is_unsure ||
-        (s->loan.begun_here && s->exchange.recovered) || s->errand->way.nuncertain > 0 ||
-        s->errand->way.npending >= NAMES_MAX_PENDING ||
+    if (is_alone || s->exchange.hold || s->again.may_retry || s->errand->place == PLACE_OUT ||
+        s->again.what != AGAIN_NO || (c->link->expect.holds && !is_lost) ||
+        s->loan.doubt != LOAN_SURE || (s->loan.begun_here && s->exchange.recovered) ||
+        s->errand->way.nuncertain > 0 || s->errand->way.npending >= NAMES_MAX_PENDING ||
         c->link->pool->cluster_node != c->pool->cluster_node) {
         if (!is_lost)
             return FEED_PARK; /* what runs is not mixed with this */
@@ -380,7 +377,7 @@ WARM static enum feed_step go_on(struct client *c, struct feed_run *run, bool is
 
     if (step != FEED_PASS)
         return step;
-    if (t->leave.needs_snapshot && !t->is_out && !c->sstate->loan.is_fresh)
+    if (t->leave.needs_snapshot && t->place != PLACE_OUT && !c->sstate->loan.is_fresh)
         lent_put_own_query(c, run, slice_of_str("SELECT"));
     t->leave.needs_snapshot = t->leave.needs_snapshot && c->sstate->loan.is_fresh;
     return FEED_PASS;
@@ -389,7 +386,7 @@ WARM static enum feed_step go_on(struct client *c, struct feed_run *run, bool is
 /* The home was set aside for nothing: what was looked at stays. */
 static bool comes_back(struct client *c)
 {
-    if (c->sstate->errand->home == NULL || c->sstate->errand->is_out)
+    if (c->sstate->errand->home == NULL || c->sstate->errand->place == PLACE_OUT)
         return false;
     plan_aside_come_back(c);
     return true;
@@ -401,7 +398,7 @@ static bool is_coming(struct client *c)
     struct errand *t = c->sstate->errand;
     int64_t now_us = loop_now_us(c->ss->loop);
 
-    if (!t->is_asker || t->wait->req.reason != WAIT_REASON_CONNECTING)
+    if (c->sstate->phase != PHASE_ASK_WAITING || t->wait->req.reason != WAIT_REASON_CONNECTING)
         return false;
     if (t->ask_until_us == 0)
         t->ask_until_us = now_us + ASK_OPENS_US;
@@ -415,10 +412,10 @@ static bool would_queue(struct client *c, enum feed_step step)
     struct errand *t = c->sstate->errand;
 
     if (step != FEED_PARK || t->home == NULL || plan_aside_is_standby(c) ||
-        c->sstate->phase != PHASE_WAITING || is_coming(c))
+        !phase_is_waiting((enum phase)c->sstate->phase) || is_coming(c))
         return false;
     plan_aside_come_back(c);
-    t->keeps_home = true;
+    t->place = PLACE_STAYS;
     return true;
 }
 

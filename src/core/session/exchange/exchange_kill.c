@@ -29,7 +29,6 @@ enum kill_state {
 struct exchange_kill {
     struct admin_kill order;
     enum kill_state state;
-    bool is_own; /* the link was the client's before */
     bool is_granted;
     char user[ROWS_NAME_BYTES];
     struct err refusal;
@@ -44,7 +43,7 @@ void exchange_kill_forget(struct client *c)
 }
 
 /* In the midst of a sequence a Query would commit what was done before it, so it is none. */
-static void ask(struct client *c)
+static void ask(struct client *c, enum phase phase)
 {
     static const uint16_t op[] = {
         OP_CLOSE, OP_PARSE, OP_BIND, OP_EXECUTE | OP_ROWS, OP_CLOSE, OP_CLOSE};
@@ -64,7 +63,7 @@ static void ask(struct client *c)
         link_expect(c->link, OP_SYNC | OP_SWALLOW);
     }
     q->state = KILL_ASKED;
-    phase_goto(c, PHASE_JUDGING);
+    phase_goto(c, phase);
     (void)link_send(c->link, out.data, out.len);
     buf_free(&out);
 }
@@ -75,29 +74,27 @@ bool exchange_kill_ask_owed(struct client *c)
 
     if (q == NULL || q->state != KILL_OWED)
         return false;
-    ask(c);
+    ask(c, PHASE_JUDGING);
     return true;
 }
 
 /* On a link that is borrowed for it, as what follows may go elsewhere. */
 static void borrow_and_ask(struct client *c)
 {
-    struct sstate *s = c->sstate;
     struct feed_run run = {0};
     int node = sstate_write_node(c);
     enum feed_step step;
 
-    s->errand->is_asker = true;
     if (node == VIEW_NO_NODE || (node < POOLS_FIRST_TARGET && sessions_must_hold_writes(c->ss)))
         step = leg_wait_for_primary(c);
     else
-        step = leg_attach(c, node);
+        step = leg_attach_to_ask(c, node);
     if (step != FEED_PASS)
         return;
-    step = lent_put_settings(c, &run);
+    step = lent_put_settings(c, &run, PHASE_ASK_SYNCING);
     feed_flush(c, &run);
     if (step == FEED_PASS)
-        ask(c);
+        ask(c, PHASE_JUDGING);
 }
 
 bool exchange_kill_may(struct client *c, const struct admin_kill *k, struct slice user)
@@ -114,9 +111,8 @@ bool exchange_kill_may(struct client *c, const struct admin_kill *k, struct slic
         t->kill->order = *k;
         snprintf(t->kill->user, sizeof t->kill->user, "%.*s", (int)user.n, user.p);
     }
-    t->kill->is_own = c->sstate->phase == PHASE_ATTACHED;
-    if (t->kill->is_own)
-        ask(c);
+    if (c->sstate->phase == PHASE_ATTACHED)
+        ask(c, PHASE_JUDGING_OWN);
     else
         borrow_and_ask(c);
     return false;
@@ -162,35 +158,26 @@ void exchange_kill_asked(struct client *c)
     struct exchange_kill *q = s->errand->kill;
     bool failed = link_own_failed(c->link);
     bool is_granted = q->is_granted && !failed;
+    bool is_own = s->phase == PHASE_JUDGING_OWN;
     bool was_cancelled;
     struct err why = q->refusal;
 
     err_set(&why, "XX000", "internal error: a question of pgpool's own has no answer");
-    if (failed && q->is_own)
+    if (failed && is_own)
         own_failed(c);
     else if (failed)
         link_forget_failure(c->link);
     q->state = KILL_GRANTED;
     phase_goto(c, PHASE_ATTACHED);
-    if (!q->is_own) {
-        s->errand->is_asker = false;
+    if (!is_own) {
         s->loan.is_fresh = true;
         leg_detach(c);
     }
     was_cancelled = s->errand->is_cancelled;
     if (was_cancelled)
-        exchange_cancel_parked(c);
+        follow_cancel_parked(c);
     else if (!is_granted)
         follow_fail_parked(c, &why);
     else
         client_unpark(c);
-}
-
-bool exchange_kill_lost(struct client *c)
-{
-    struct exchange_kill *q = c->sstate->errand->kill;
-    bool was_own = q != NULL && q->is_own;
-
-    exchange_kill_forget(c);
-    return was_own;
 }

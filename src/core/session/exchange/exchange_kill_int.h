@@ -27,9 +27,6 @@ void exchange_kill_on_row(struct client *c, struct slice body);
 void exchange_kill_on_error(struct client *c, const struct errmsg *m);
 /* Its answer is there. May end the client. */
 void exchange_kill_asked(struct client *c);
-/* exchange_lost.c: the link has died meanwhile. True when it was the one that the client had
- * before: what it was about to do has come to nothing. */
-bool exchange_kill_lost(struct client *c);
 /* An answer that nobody has fetched does not count for what follows. */
 void exchange_kill_forget(struct client *c);
 

@@ -50,9 +50,10 @@ static void on_auth(void *owner, struct link *link, const char *msg, size_t n)
 static void on_login_done(void *owner, struct link *link)
 {
     struct client *c = owner;
+    bool is_to_ask = c->sstate->phase == PHASE_ASK_OPENING;
 
     leg_adopt(c, link);
-    if (c->sstate->errand->is_asker)
+    if (is_to_ask)
         leg_detach(c); /* who was to be asked on it was chosen, not where the statement goes */
     client_unpark(c);
 }
@@ -133,7 +134,7 @@ HOT static void exchange_on_bytes(void *owner, struct link *link, const char *p,
 static void go_on(struct client *c)
 {
     if (c->sstate->errand->is_cancelled)
-        exchange_cancel_parked(c);
+        follow_cancel_parked(c);
     else if (!follow_refuse_unsure(c))
         client_unpark(c);
 }
@@ -189,9 +190,9 @@ static void on_synced(struct client *c)
 
     if (link_own_failed(link)) {
         on_refused_settings(c);
-    } else if (exchange_kill_ask_owed(c)) {
-        return;
-    } else if (s->errand->is_asker) {
+    } else if (s->phase == PHASE_ASK_SYNCING) {
+        if (exchange_kill_ask_owed(c))
+            return;
         /* The client's statement has no node yet: it is not for this one. */
         phase_goto(c, PHASE_ASKING);
         if (!cached_ask_owed(c))
@@ -260,7 +261,6 @@ static void say_ready(struct client *c)
     unsigned n = 0;
     unsigned i;
 
-    s->owes_ready = false;
     c->link->tells = LINK_TELLS_HIS;
     while (!paramset_is_empty(&s->errand->told) && n < PARAMETERS_MAX &&
            paramset_next(&c->link->reported, &at, &name, &value)) {
@@ -281,46 +281,42 @@ static bool asks_missed(struct client *c)
 {
     struct sstate *s = c->sstate;
 
-    if ((c->plan->questions == NULL && c->plan->doubts == NULL) || !s->loan.detach_due ||
-        s->errand->home != NULL || c->body_left > 0 || c->server_batch ||
-        c->link->vars != s->vars.client || c->link->pool->cluster_node != c->pool->cluster_node)
+    if ((c->plan->questions == NULL && c->plan->doubts == NULL) || s->errand->home != NULL ||
+        c->body_left > 0 || c->server_batch || c->link->vars != s->vars.client ||
+        c->link->pool->cluster_node != c->pool->cluster_node)
         return false;
     c->link->must_clean =
         c->link->must_clean || link_own_failed(c->link); /* a question begins anew */
     plan_ask_missed(c);
     if (c->plan->asking == ASKING_NONE)
         return false;
-    s->loan.detach_due = false;
     phase_goto(c, PHASE_ASKING);
     return true;
 }
 
 /* The client has what it asked for. Keeps the link or gives it back, and goes on. */
-WARM static void finish(struct client *c)
+WARM static void finish(struct client *c, bool owes_end)
 {
-    struct sstate *s = c->sstate;
-
-    if (s->owes_ready)
+    if (owes_end)
         say_ready(c);
     leg_show_pins(c);
-    s->loan.detach_due = c->link->tx_status == 'I' && !lent_stays(s);
-    if (!asks_missed(c) && !cached_asks_after(c))
-        leg_detach_if_due(c);
+    if (c->link->tx_status == 'I' && !lent_stays(c->sstate) && !asks_missed(c) &&
+        !cached_asks_after(c))
+        leg_leave(c);
     client_after_quiet(c);
 }
 
 /* Statement mode: a transaction is open, or failed, where none may be. A client that was told so
  * already is sent away. */
-static void end_transaction(struct client *c)
+static void end_transaction(struct client *c, bool owes_end)
 {
-    struct sstate *s = c->sstate;
     struct feed_run run = {0};
     struct buf out = {0};
     struct err err;
 
     err_clear(&err);
     err_set(&err, "08P01", "transaction blocks not allowed in statement pooling mode");
-    if (!s->owes_ready) {
+    if (!owes_end) {
         err.severity = ERR_FATAL;
         client_end(c, &err);
         return;
@@ -331,7 +327,7 @@ static void end_transaction(struct client *c)
     }
     lent_put_own_query(c, &run, slice_of_str("ROLLBACK"));
     follow_roll_back(c);
-    phase_goto(c, PHASE_REPAIRING);
+    phase_goto(c, PHASE_ENDING);
     c->link->tells = LINK_TELLS_NOTHING; /* what it undoes is told with the end */
     feed_flush(c, &run);
 }
@@ -339,16 +335,17 @@ static void end_transaction(struct client *c)
 static void on_repaired(struct client *c)
 {
     struct sstate *s = c->sstate;
+    bool owes_end = s->phase == PHASE_ENDING;
 
     if (s->mode == CONF_POOL_STATEMENT && c->link->tx_status == 'E' &&
         s->errand->mend.tries++ < SSTATE_MAX_REPAIRS) {
-        end_transaction(c); /* it was cut short */
+        end_transaction(c, owes_end); /* it was cut short */
         return;
     }
     if (leg_repair_again(c))
         return;
     phase_goto(c, PHASE_ATTACHED);
-    finish(c);
+    finish(c, owes_end);
 }
 
 /* The stale plans go, and the sequence is sent again. */
@@ -374,10 +371,12 @@ static void on_exchange_over(struct client *c)
     struct sstate *s = c->sstate;
     bool failed = s->exchange.saw_error;
     bool was_cut = s->errand->is_cut;
+    bool owes_end;
 
     if (exchange_quick_ends(c))
         return;
-    s->loan.is_unsure = s->loan.is_unsure || (s->loan.has_closed && s->exchange.saw_error);
+    if (s->loan.doubt == LOAN_SURE && s->loan.has_closed && failed)
+        s->loan.doubt = LOAN_MAY_HAVE;
     s->loan.has_closed = false;
     s->errand->way.unloaded = NULL;
     if (s->again.what != AGAIN_NO)
@@ -401,7 +400,7 @@ static void on_exchange_over(struct client *c)
         c->local_part = LOCAL_PART_FAILED; /* up to the client's own Sync */
     client_send(c, &s->errand->early);     /* ReadyForQuery may be held back */
     s->errand->nresent = 0;
-    s->errand->keeps_home = false;
+    s->errand->place = PLACE_HOME;
     s->again.may_resend = false;
     mem_free(s->errand->refusal);
     s->errand->refusal = NULL;
@@ -413,7 +412,7 @@ static void on_exchange_over(struct client *c)
     s->again.may_replan = false;
     s->again.reply_begun = false;
     c->server_batch = false;
-    s->owes_ready = expect_take_hold(&c->link->expect) || s->owes_ready;
+    owes_end = expect_take_hold(&c->link->expect);
     s->errand->op_flags = 0;
     client_note_idle(c);
     c->link->ready_as = 0;
@@ -421,13 +420,13 @@ static void on_exchange_over(struct client *c)
     follow_types_settle(c, c->link->tx_status);
     if (s->mode == CONF_POOL_STATEMENT && c->link->tx_status != 'I') {
         if (feed_end_ignored(c))
-            end_transaction(c);
+            end_transaction(c, owes_end);
         return;
     }
-    if ((s->reset_seen || s->look_at_pins || s->loan.is_unsure) &&
-        (!feed_end_ignored(c) || leg_repair(c)))
+    if ((s->reset_seen || s->look_at_pins || s->loan.doubt != LOAN_SURE) &&
+        (!feed_end_ignored(c) || leg_repair(c, owes_end ? PHASE_ENDING : PHASE_REPAIRING)))
         return;
-    finish(c);
+    finish(c, owes_end);
 }
 
 HOT static void exchange_on_quiet(void *owner, struct link *link)
@@ -437,6 +436,7 @@ HOT static void exchange_on_quiet(void *owner, struct link *link)
     (void)link;
     switch ((enum phase)c->sstate->phase) {
     case PHASE_SYNCING:
+    case PHASE_ASK_SYNCING:
         if (c->phase == CL_LOGIN)
             exchange_login_synced(c);
         else
@@ -449,9 +449,11 @@ HOT static void exchange_on_quiet(void *owner, struct link *link)
         follow_columns_asked(c);
         break;
     case PHASE_JUDGING:
+    case PHASE_JUDGING_OWN:
         exchange_kill_asked(c);
         break;
     case PHASE_REPAIRING:
+    case PHASE_ENDING:
         on_repaired(c);
         break;
     default:
@@ -469,7 +471,7 @@ static void on_settled(void *owner, struct link *link)
 
     if (link != c->link)
         return; /* the kept one, which has said something by itself */
-    if (c->sstate->phase == PHASE_JUDGING) {
+    if (phase_is_judging((enum phase)c->sstate->phase)) {
         exchange_kill_asked(c);
         errand_end(c);
         return;
@@ -606,7 +608,7 @@ static void keep_words(struct sstate *s, const struct errmsg *m)
 /* Replay on a standby needed what the read holds: made again elsewhere, as when the link dies. */
 static bool yields(struct client *c, struct link *link, const struct errmsg *m)
 {
-    if (!slice_eq_str(m->sqlstate, PLAN_CONFLICT) || c->sstate->errand->is_out ||
+    if (!slice_eq_str(m->sqlstate, PLAN_CONFLICT) || c->sstate->errand->place == PLACE_OUT ||
         link->pool->cluster_node == c->pool->cluster_node || !exchange_may_send_again(c, link))
         return false;
     CLIENT_LOG(c, LVL_LOG, "node %d gives up a read of user \"%s\": %.*s", link->pool->cluster_node,
@@ -618,9 +620,10 @@ static bool yields(struct client *c, struct link *link, const struct errmsg *m)
 /* It is not the question itself that failed, but the settings in front of it. */
 static bool is_asked_in_vain(const struct client *c, const struct link *link)
 {
-    return c->sstate->phase == PHASE_LOOKING ||
-           (c->sstate->phase == PHASE_ASKING && link->expect.len > 1) ||
-           (c->sstate->phase == PHASE_JUDGING && expect_head(&link->expect) == OP_QUERY);
+    enum phase phase = (enum phase)c->sstate->phase;
+
+    return phase == PHASE_LOOKING || (phase == PHASE_ASKING && link->expect.len > 1) ||
+           (phase_is_judging(phase) && expect_head(&link->expect) == OP_QUERY);
 }
 
 /* A query of ours was cut short (a cancel request, a timeout): what follows it must not go on as if
@@ -629,11 +632,12 @@ static bool is_asked_in_vain(const struct client *c, const struct link *link)
 static void on_cut_short(struct client *c, struct link *link, const struct errmsg *m)
 {
     struct sstate *s = c->sstate;
-    bool fails_tx = s->phase == PHASE_REPAIRING && link->tx_status == 'T';
+    bool is_repairing = phase_is_repairing((enum phase)s->phase);
+    bool fails_tx = is_repairing && link->tx_status == 'T';
     struct buf out = {0};
 
-    s->errand->mend.was_cut_short = s->phase == PHASE_REPAIRING;
-    if (fails_tx && s->owes_ready) {
+    s->errand->mend.was_cut_short = is_repairing;
+    if (fails_tx && s->phase == PHASE_ENDING) {
         buf_put(&out, m->whole.p, m->whole.n);
         client_send(c, &out);
     } else if (fails_tx || s->phase == PHASE_ATTACHED || is_asked_in_vain(c, link)) {
@@ -657,8 +661,9 @@ static void on_last_words(struct client *c, struct link *link, const struct errm
 static void on_own_error(struct client *c, struct link *link, const struct errmsg *m)
 {
     struct sstate *s = c->sstate;
+    bool is_judging = phase_is_judging((enum phase)s->phase);
 
-    if (s->phase == PHASE_JUDGING && !is_asked_in_vain(c, link)) {
+    if (is_judging && !is_asked_in_vain(c, link)) {
         exchange_kill_on_error(c, m);
         return;
     }
@@ -676,7 +681,7 @@ static void on_own_error(struct client *c, struct link *link, const struct errms
     CLIENT_LOG(c, LVL_LOG, "node %d refuses what brings a session up to date: %.*s",
         link->pool->cluster_node, (int)m->message.n, m->message.p);
     /* That it failed is forgotten with the end of the question; 55000: a standby, no harm done. */
-    if (s->phase == PHASE_ASKING || s->phase == PHASE_JUDGING)
+    if (s->phase == PHASE_ASKING || is_judging)
         link->must_clean = link->must_clean || !slice_eq_str(m->sqlstate, "55000");
     if (slice_eq_str(m->sqlstate, "57014"))
         on_cut_short(c, link, m);
@@ -729,8 +734,8 @@ static bool on_error(void *owner, struct link *link, const struct errmsg *m)
         expect_hold(&link->expect);
         return true;
     }
-    if (s->pins == 0 && is_of_stale_plan(m))
-        s->loan.is_unsure = true; /* it is told once, and plans are made anew */
+    if (s->pins == 0 && is_of_stale_plan(m) && s->loan.doubt == LOAN_SURE)
+        s->loan.doubt = LOAN_MAY_HAVE; /* it is told once, and plans are made anew */
     return leg_away_on_error(c, link, m) || tell_why(c, link, m) || tell_refusal(c, link, m) ||
            rename_statement(c, link, m->whole) || client_failed_tell(client_refused(c), link, m);
 }
@@ -747,7 +752,7 @@ static void on_own_row(void *owner, struct link *link, struct slice body)
     size_t i;
 
     (void)link;
-    if (c->sstate->phase == PHASE_JUDGING) {
+    if (phase_is_judging((enum phase)c->sstate->phase)) {
         exchange_kill_on_row(c, body);
         return;
     }

@@ -16,7 +16,6 @@
 #include "client/client_lost_int.h"
 #include "exchange/lost_way_int.h"
 #include "sstate_int.h"
-#include "exchange/exchange_kill_int.h"
 #include "leg/leg_int.h"
 #include "lent/lent_int.h"
 
@@ -168,22 +167,27 @@ static void lost_reason(struct client *c, const struct err *err, struct err *out
 
     *out = s->errand->last_words != NULL ? *s->errand->last_words : *err;
     out->severity = ERR_ERROR;
-    if (s->errand->last_words == NULL && s->phase != PHASE_OPENING)
+    if (s->errand->last_words == NULL && !phase_is_opening((enum phase)s->phase))
         memcpy(out->sqlstate, "08006", 6);
     mem_free(s->errand->last_words);
     s->errand->last_words = NULL;
 }
 
-/* ReadyForQuery was held back for something of ours that will not come to an end. */
-static void say_owed_ready(struct client *c)
+/* The client has had all of its exchange but the end, which was held back for something of ours
+ * that will not come to an end. */
+static bool owes_end(const struct loss *l)
 {
-    struct sstate *s = c->sstate;
+    const struct expect *owed = &l->link->expect;
 
-    leg_owe_parameters(s);
-    if (!s->owes_ready)
-        return;
-    s->owes_ready = false;
-    client_say_ready(c, sstate_tx_status(c));
+    return l->phase == PHASE_ENDING ||
+           (l->phase == PHASE_ATTACHED && owed->holds && owed->len > 0 && !plan_owes_client(owed));
+}
+
+static void say_end(struct client *c, bool is_owed)
+{
+    leg_owe_parameters(c->sstate);
+    if (is_owed)
+        client_say_ready(c, sstate_tx_status(c));
 }
 
 /* In a sequence whose messages so far are answered, its Sync not sent: the rest is skipped. */
@@ -210,28 +214,29 @@ static void remember_reported(struct sstate *s, const struct link *link)
 }
 
 /* Nothing of the client was under way, or all of it is done: what is parked asks again. */
-static void lost_between(
-    struct client *c, const struct link *link, struct err *err, enum phase phase)
+static void lost_between(struct client *c, struct loss *l)
 {
     struct sstate *s = c->sstate;
-    bool in_tx = (phase == PHASE_REPAIRING || phase == PHASE_LOOKING) && link->tx_status != 'I' &&
+    const struct link *link = l->link;
+    bool was_repairing = phase_is_repairing(l->phase);
+    bool in_tx = (was_repairing || l->phase == PHASE_LOOKING) && link->tx_status != 'I' &&
                  s->mode != CONF_POOL_STATEMENT; /* there its end is what is under way */
 
-    if (phase == PHASE_REPAIRING)
+    if (was_repairing)
         remember_reported(s, link);
     lost_roll_back(c);
     if (c->phase == CL_LOGIN) {
-        err->severity = ERR_FATAL;
-        client_end(c, err);
+        l->reason.severity = ERR_FATAL;
+        client_end(c, &l->reason);
         return;
     }
     if (in_tx)
         s->tx = SSTATE_TX_UNTOLD;
     else if (s->tx != SSTATE_TX_VIRTUAL && !sstate_tx_is_lost(s))
         follow_end_lost(s);
-    say_owed_ready(c);
-    if (s->errand->is_cancelled || (link->cancel_due && phase != PHASE_REPAIRING))
-        exchange_cancel_parked(c);
+    say_end(c, owes_end(l));
+    if (s->errand->is_cancelled || (link->cancel_due && !was_repairing))
+        follow_cancel_parked(c);
     else
         client_after_quiet(c);
 }
@@ -271,7 +276,7 @@ bool exchange_may_send_again(struct client *c, const struct link *link)
     struct route_decision missing;
 
     return !s->again.reply_begun && msgs.n > 0 && s->errand->nresent < LOST_RETRIES &&
-           (s->errand->is_out || !is_in_transaction(s, link)) &&
+           (s->errand->place == PLACE_OUT || !is_in_transaction(s, link)) &&
            ((s->again.may_retry && s->again.is_read) || plan_again_is_read(c, msgs, &missing));
 }
 
@@ -393,8 +398,8 @@ static void lost_behind_end(struct client *c, const struct link *link)
         follow_end_lost(s);
     }
     lost_roll_back(c);
-    s->errand->leave.was_out = s->errand->leave.was_out || s->errand->is_out;
-    s->errand->is_out = false;
+    s->errand->leave.was_out = s->errand->leave.was_out || s->errand->place == PLACE_OUT;
+    s->errand->place = PLACE_HOME;
     s->errand->is_cut = false;
     s->errand->nresent = 0;
     buf_free(&s->errand->retry);
@@ -403,8 +408,7 @@ static void lost_behind_end(struct client *c, const struct link *link)
         avoid_node(c, link->pool->cluster_node);
     remember_parameters(s, link);
     c->server_batch = false;
-    s->owes_ready = !was_cut;
-    say_owed_ready(c);
+    say_end(c, !was_cut);
     c->kind->routed(c, ROUTED_SETTLED);
     client_note_idle(c);
     client_after_quiet(c);
@@ -521,7 +525,7 @@ static void lost_attached(struct client *c, struct loss *l, enum lost_way way)
     plan_away_lost(c);
     fail_lost_tx(c, link, &l->reason, in_tx);
     s->errand->nresent = 0;
-    say_owed_ready(c);
+    say_end(c, owes_end(l));
     if (way == LOST_ROLLED_BACK)
         answer_rollback(c, owed, l->nrolled, &l->reason);
     else if (is_done)
@@ -544,7 +548,7 @@ static void lost_out(struct client *c, struct loss *l, enum lost_way way)
     if (s->again.what != AGAIN_NO)
         link->expect.failed = false; /* its error was kept from the client */
     s->again.what = AGAIN_NO;
-    if (s->errand->is_asker)
+    if (phase_is_asking(l->phase))
         c->plan->ask_failed = true; /* it is not asked again for this statement's sake */
     else
         avoid_node(c, link->pool->cluster_node);
@@ -636,8 +640,10 @@ static void lost_question(struct client *c, struct loss *l)
     int node = l->link->pool->cluster_node;
     bool was_cache = c->sstate->errand->cache != NULL && cached_lost(c, l->link);
 
-    if (l->phase == PHASE_JUDGING && exchange_kill_lost(c))
-        l->facts |= LOST_IS_JUDGED;
+    if (phase_is_judging(l->phase)) {
+        mem_free(c->sstate->errand->kill);
+        c->sstate->errand->kill = NULL;
+    }
     if (l->phase != PHASE_ASKING)
         return;
     if (!was_cache)
@@ -672,7 +678,7 @@ static void carry_out(struct client *c, struct loss *l, enum lost_way way)
         lost_judging(c, l->link, &l->reason);
         break;
     case LOST_BETWEEN:
-        lost_between(c, l->link, &l->reason, l->phase);
+        lost_between(c, l);
         break;
     case LOST_BEHIND_END:
         lost_behind_end(c, l->link);
@@ -744,14 +750,4 @@ void exchange_on_lost(void *owner, struct link *link, const struct err *err, boo
     carry_out(c, &l, lost_way_of(l.phase, l.facts));
     client_read_on(c);
     errand_end(c);
-}
-
-void exchange_cancel_parked(struct client *c)
-{
-    struct err err;
-
-    c->kind->routed(c, ROUTED_CANCELED);
-    err_clear(&err);
-    err_set(&err, "57014", "canceling statement due to user request");
-    follow_fail_parked(c, &err);
 }

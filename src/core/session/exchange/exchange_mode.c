@@ -216,11 +216,8 @@ int exchange_mode_change(struct client *c, int wanted, struct err *err)
         return refuse(err, "while there are prepared statements", "DEALLOCATE ALL ends them.");
     s->mode = (uint8_t)wanted;
     s->shown_pins = ~s->pins; /* to be shown again */
-    if (s->phase != PHASE_ATTACHED && !lent_keeps(s))
-        lent_kept_return(c);
-    else if (!lent_keeps(s))
-        s->kept = NULL;
-    s->loan.detach_due = s->phase == PHASE_ATTACHED;
+    if (!lent_keeps(s))
+        lent_kept_return(c); /* it is at rest: nothing ties the session */
     leg_show_pins(c);
     return 0;
 }

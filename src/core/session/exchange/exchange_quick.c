@@ -144,23 +144,32 @@ HOT bool exchange_quick_place_home(
     return true;
 }
 
+/* What is to be sent waits for something: the rows hear of the loan before. */
+COLD static void tell_loan(struct client *c)
+{
+    struct sstate *s = c->sstate;
+
+    if (s->loan.is_untold && c->link != NULL)
+        client_row_link(c);
+    s->loan.is_untold = false;
+}
+
 /* Who has it is told when the statement is sent, or here when that is not now. */
 HOT static enum feed_step get_link(struct client *c, struct feed_run *run, int node)
 {
-    struct errand *t = c->sstate->errand;
+    struct sstate *s = c->sstate;
     enum feed_step step;
 
-    t->tells_late = true;
+    s->errand->is_quick = true;
     if (!leg_attach_at_once(c, node))
         step = exchange_get_link(c, run, node);
     else
-        step = c->sstate->loan.is_fresh ? leg_make_ready(c, run) : FEED_PASS;
+        step = s->loan.is_fresh ? leg_make_ready(c, run) : FEED_PASS;
     step = c->kind->chosen(c, step);
-    t->tells_late = false;
-    if (step != FEED_PASS && t->is_untold && c->link != NULL)
-        client_row_link(c);
-    if (step != FEED_PASS)
-        t->is_untold = false;
+    if (step != FEED_PASS) {
+        tell_loan(c);
+        s->errand->is_quick = false;
+    }
     return step;
 }
 
@@ -199,23 +208,20 @@ static void pass_batch(
     client_stats_on_query(c);
     count_statement(c->ss, c->link->pool->cluster_node, (enum count_kind)c->bound_count);
     client_note_begun(c, sql);
-    t->is_untold = false;
+    c->sstate->loan.is_untold = false;
 }
 
 /* The client may know other columns than the link. True: that is found out. */
 COLD APART static bool looks_first(
     struct client *c, struct feed_run *run, const struct quick_batch *q)
 {
-    struct errand *t = c->sstate->errand;
-
     if (q->sent.describes && !follow_columns_counts(q->sent.bind) &&
         (q->n->told & COLUMNS_TYPES) == 0)
         return false;
-    if (t->is_untold)
-        client_row_link(c);
-    t->is_untold = false;
+    tell_loan(c);
     if (!follow_columns_ask(c, run, q->n))
         return false;
+    c->sstate->errand->is_quick = false;
     c->sstate->loan.is_fresh = true; /* what comes is kept then */
     return true;
 }
@@ -254,7 +260,6 @@ HOT enum feed_step exchange_quick_batch(
         if (step == FEED_PASS) {
             leg_keep(c, msgs);
             pass_batch(c, run, p, &q);
-            s->errand->is_quick = true;
             *whole = q.sent.end;
         }
     }
@@ -303,7 +308,7 @@ HOT static bool is_in_transaction(const struct client *c)
     return s->phase == PHASE_ATTACHED && c->link->tx_status == 'T' && t->tx.client != NULL &&
            t->mark.client == NULL && !s->loan.is_fresh && !s->exchange.hold &&
            !s->exchange.has_set && !s->exchange.has_tx_words && !s->reset_seen &&
-           !s->look_at_pins && !s->loan.is_unsure && s->tx != SSTATE_TX_UNTOLD && !s->owes_ready &&
+           !s->look_at_pins && s->loan.doubt == LOAN_SURE && s->tx != SSTATE_TX_UNTOLD &&
            !s->loan.begun_here && !t->leave.needs_snapshot && s->pins == s->shown_pins &&
            expect_is_quiet(&c->link->expect) && !c->server_batch &&
            c->local_part == LOCAL_PART_NONE && s->mode != CONF_POOL_STATEMENT;
@@ -317,6 +322,7 @@ HOT bool exchange_quick_goes_on(struct client *c, struct slice sql)
         return false;
     if (!s->is_counted)
         client_stats_on_query(c);
+    s->errand->is_quick = true;
     s->exchange.in_string = false;
     s->again.may_retry = s->again.may_replan = s->again.may_resend = false;
     s->errand->mark_pins = s->pins;
@@ -329,9 +335,9 @@ static bool leaves_nothing(const struct client *c)
 {
     const struct sstate *s = c->sstate;
 
-    return s->errand->is_quick && !s->exchange.saw_error && !s->owes_ready &&
-           !c->link->expect.holds && !c->is_parked && c->body_left == 0 &&
-           c->plan->questions == NULL && c->plan->doubts == NULL;
+    return s->errand->is_quick && !s->exchange.saw_error && !c->link->expect.holds &&
+           !c->is_parked && c->body_left == 0 && c->plan->questions == NULL &&
+           c->plan->doubts == NULL;
 }
 
 /* The transaction is open still, and nothing in it has changed. */

@@ -18,12 +18,14 @@ enum lost_way lost_way_of(enum phase phase, unsigned facts)
 {
     if ((facts & (LOST_HAS_HOME | LOST_IN_MESSAGE)) == LOST_HAS_HOME)
         return way_out(phase == PHASE_ATTACHED && (facts & LOST_OWES) != 0, facts);
-    if (phase == PHASE_OPENING)
+    if (phase_is_opening(phase))
         return LOST_OPENING;
     if ((facts & (LOST_IS_TIED | LOST_IN_MESSAGE)) != 0)
         return LOST_ENDS;
+    if (phase == PHASE_JUDGING_OWN)
+        return LOST_JUDGING;
     if (phase != PHASE_ATTACHED)
-        return (facts & LOST_IS_JUDGED) != 0 ? LOST_JUDGING : LOST_BETWEEN;
+        return LOST_BETWEEN;
     if ((facts & LOST_IS_OVER) != 0)
         return LOST_BEHIND_END;
     if ((facts & LOST_IS_ROLLBACK) != 0)

@@ -16,8 +16,7 @@ enum lost_fact {
     LOST_IS_OVER = 0x10,     /* all of the exchange is done, and told but for its end */
     LOST_IS_ROLLBACK = 0x20, /* what it owes begins with the reply to a ROLLBACK by itself */
     LOST_MAY_REPEAT = 0x40,  /* it reads, and nothing of the answer was told */
-    LOST_WAS_REFUSED = 0x80, /* it was not done, and its client has not heard of that */
-    LOST_IS_JUDGED = 0x100   /* it was asked, on its own link, whether it may do something */
+    LOST_WAS_REFUSED = 0x80  /* it was not done, and its client has not heard of that */
 };
 
 enum lost_way {

@@ -36,8 +36,8 @@ static void tell_query(struct client *c, const struct err *err)
     struct buf out = {0};
 
     wire_put_err(&out, err);
-    if (sstate_is_busy(c))
-        c->sstate->owes_ready = true; /* fail_transaction is under way */
+    if (sstate_is_busy(c)) /* fail_transaction is under way, and says it */
+        expect_hold(&c->link->expect);
     else
         wire_put_ready(&out, sstate_tx_status(c));
     client_send(c, &out);
@@ -211,13 +211,13 @@ HOT static void note_query(struct client *c, struct slice sql, uint32_t traits,
     lent_expect_end(c, (may_be_skipped ? OP_QUERY | OP_NOTE : OP_QUERY) | s->errand->op_flags);
     count_statement(
         c->ss, c->link->pool->cluster_node, (enum count_kind)(traits & EFFECTS_COUNT_KIND));
-    if (s->errand->is_untold)
+    if (s->loan.is_untold)
         client_note_begun(c, sql);
     else if ((traits & (EFFECTS_IS_PLAIN | EFFECTS_IS_TX_WORD)) != 0)
         client_note_sent(c, sql);
     else
         client_note_statement(c, sql);
-    s->errand->is_untold = false;
+    s->loan.is_untold = false;
     if (is_logged)
         client_log_statement(c, "", sql);
 }
@@ -334,15 +334,12 @@ HOT static enum feed_step on_query(
     }
     if (is_plain && was_idle) {
         step = exchange_quick_query(c, run, sql, msg, facts);
-        if (step == FEED_PASS) {
+        if (step == FEED_PASS)
             note_query(c, sql, traits, &found, false);
-            c->sstate->errand->is_quick = true;
-        }
         if (step != FEED_AGAIN)
             return step;
     } else if (is_plain && c->kind->goes_on(c, sql)) {
         note_query(c, sql, traits, &found, client_log_statements(c));
-        c->sstate->errand->is_quick = true;
         return FEED_PASS;
     }
     return query_closely(c, run, msg, sql, &found, traits);
@@ -562,7 +559,7 @@ static enum feed_step end_nothing(struct client *c, const struct feed_msg *m)
 {
     const struct sstate *s = c->sstate;
 
-    if (s->again.what != AGAIN_NO || s->owes_ready || s->errand->is_out || s->errand->is_cut ||
+    if (s->again.what != AGAIN_NO || s->errand->place == PLACE_OUT || s->errand->is_cut ||
         is_to_end_alone(c))
         return FEED_PARK;
     if (m->type == FE_SYNC) {
@@ -709,7 +706,7 @@ HOT enum feed_step feed_followed_message(struct client *c, struct feed_run *run,
 
     errand_begin(c);
     c->sstate->errand->is_quick = false;
-    if (c->sstate->loan.detach_due) {
+    if (c->sstate->phase == PHASE_LEAVING) {
         feed_flush(c, run);   /* the end of a message that began there */
         leg_detach_if_due(c); /* what follows may belong elsewhere */
     }

@@ -21,7 +21,7 @@
 /* The link may know more than is thought, since a transaction that failed and has not ended yet. */
 static void close_if_unsure(struct client *c, struct feed_run *run, const struct prep *p)
 {
-    if (c->sstate->loan.is_unsure)
+    if (c->sstate->loan.doubt != LOAN_SURE)
         lent_put_close(c, run, prep_name(p));
 }
 

@@ -70,7 +70,7 @@ void follow_fail_parked(struct client *c, const struct err *err)
     if (s->tx == SSTATE_TX_VIRTUAL) {
         /* BEGIN was promised: the transaction is there, and failed. */
         s->tx = SSTATE_TX_LOST;
-        s->errand->is_out = false;
+        s->errand->place = PLACE_HOME;
         buf_empty(&s->errand->begin);
     }
     p = parked_message(c, &len);
@@ -87,6 +87,16 @@ void follow_fail_parked(struct client *c, const struct err *err)
     client_send(c, &out);
     client_note_idle(c);
     client_unpark(c);
+}
+
+void follow_cancel_parked(struct client *c)
+{
+    struct err err;
+
+    c->kind->routed(c, ROUTED_CANCELED);
+    err_clear(&err);
+    err_set(&err, "57014", "canceling statement due to user request");
+    follow_fail_parked(c, &err);
 }
 
 bool follow_refuse_unsure(struct client *c)

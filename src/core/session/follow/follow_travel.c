@@ -37,8 +37,7 @@ static bool is_free(const struct sstate *s)
         (s->names.set != NULL && s->names.set->bytes > TRAVEL_NAMES_BYTES))
         return false;
     return !s->reset_seen && !sstate_tx_is_lost(s) && s->tx != SSTATE_TX_UNTOLD &&
-           !s->greeted_alone && !s->owes_parameters && !s->owes_ready && !s->loan.detach_due &&
-           !s->look_at_pins;
+           !s->greeted_alone && !s->owes_parameters && !s->look_at_pins;
 }
 
 bool follow_can_travel(const struct client *c)
@@ -75,7 +74,7 @@ bool follow_waiter_can_travel(const struct client *c)
     const struct sstate *s = c->sstate;
 
     return c->kind->errand(c) != NULL && s->phase == PHASE_WAITING && s->errand->wait != NULL &&
-           !s->errand->is_asker && is_free(s) && is_first_try(s->errand) && has_just_begun(s);
+           is_free(s) && is_first_try(s->errand) && has_just_begun(s);
 }
 
 /* `n`: the name that it has; NULL: none. */

@@ -221,18 +221,17 @@ HOT void leg_adopt(struct client *c, struct link *link)
         sstate_correct_client(c, link);
     else if (link->pool->cluster_node == c->pool->cluster_node && s->errand->home == NULL)
         sstate_look_at_defaults(c, link);
-    if (s->phase == PHASE_OPENING)
+    if (phase_is_opening((enum phase)s->phase))
         lent_stop_opening(c);
     c->link = link;
     c->target = link;
     c->epoch = link->epoch;
     phase_goto(c, PHASE_ATTACHED);
-    s->loan = (struct loan){.is_fresh = true};
+    s->loan = (struct loan){.is_fresh = true, .is_untold = s->errand->is_quick};
     s->errand->homeless_until_us = 0;
     s->last_link = link->id;
     varset_assign(&s->vars.link, link->vars);
-    s->errand->is_untold = s->errand->tells_late;
-    if (!s->errand->tells_late)
+    if (!s->loan.is_untold)
         client_row_link(c);
     if (link == s->kept) {
         client_stats_on_wait_end(c);
@@ -262,11 +261,11 @@ HOT bool leg_attach_at_once(struct client *c, int node)
     return true;
 }
 
-HOT enum feed_step leg_attach(struct client *c, int node)
+HOT static enum feed_step attach(struct client *c, int node, bool to_ask)
 {
     struct sstate *s = c->sstate;
     struct link_wish *w = s->errand->wait;
-    bool was_waiting = s->phase == PHASE_WAITING;
+    bool was_waiting = phase_is_waiting((enum phase)s->phase);
     struct link *link;
 
     if (lent_kept_is_speaking(c))
@@ -296,7 +295,7 @@ HOT enum feed_step leg_attach(struct client *c, int node)
         lent_leave_queue(c);
         c->link = link;
         c->epoch = link->epoch;
-        phase_goto(c, PHASE_OPENING);
+        phase_goto(c, to_ask ? PHASE_ASK_OPENING : PHASE_OPENING);
         if (node != c->pool->cluster_node)
             lent_start_opening(c);
         client_stats_on_wait_begin(c);
@@ -305,13 +304,23 @@ HOT enum feed_step leg_attach(struct client *c, int node)
     case ACQUIRE_WAITING:
         break;
     }
-    phase_goto(c, PHASE_WAITING);
+    phase_goto(c, to_ask ? PHASE_ASK_WAITING : PHASE_WAITING);
     lent_start_queueing(c);
     client_stats_on_wait_begin(c);
     client_row_state(c, CLIENT_STATE_WAITING, (enum wait_reason)w->req.reason);
     if (!was_waiting)
         task_post(c->ss->loop, &c->ss->publish);
     return FEED_PARK;
+}
+
+HOT enum feed_step leg_attach(struct client *c, int node)
+{
+    return attach(c, node, false);
+}
+
+enum feed_step leg_attach_to_ask(struct client *c, int node)
+{
+    return attach(c, node, true);
 }
 
 /* A transaction that died with its link goes on in the same state on another one: failed. */
@@ -341,12 +350,12 @@ HOT enum feed_step leg_make_ready(struct client *c, struct feed_run *run)
 
     if (!s->loan.is_fresh)
         return FEED_PASS;
-    if (lent_put_settings(c, run) == FEED_PARK)
+    if (lent_put_settings(c, run, PHASE_SYNCING) == FEED_PARK)
         return FEED_PARK;
     if (s->errand->bound_first != NULL && follow_columns_ask(c, run, s->errand->bound_first))
         return FEED_PARK;
     s->loan.is_fresh = false;
-    if (s->errand->is_out) {
+    if (s->errand->place == PLACE_OUT) {
         c->link->ready_as = 'T'; /* as the client's transaction, which is elsewhere */
         return FEED_PASS;
     }
@@ -360,9 +369,9 @@ HOT void leg_forget_loan(struct client *c)
 {
     struct sstate *s = c->sstate;
 
-    if (s->phase == PHASE_OPENING)
+    if (phase_is_opening((enum phase)s->phase))
         lent_stop_opening(c);
-    if (c->link != NULL && s->loan.is_unsure)
+    if (c->link != NULL && s->loan.doubt != LOAN_SURE)
         c->link->must_clean = true;
     if (c->link != NULL)
         c->link->ready_as = 0;
@@ -384,10 +393,11 @@ HOT void leg_detach(struct client *c)
     struct sstate *s = c->sstate;
     struct link *link = c->link;
 
-    ASSERT(s->phase == PHASE_ATTACHED);
+    ASSERT(s->phase == PHASE_ATTACHED || s->phase == PHASE_LEAVING);
     /* Which statements it has is not known; or a cancel request that has done its work is still on
      * its way to it. */
-    if (link == s->kept && (s->loan.is_unsure || (s->errand->is_cancelled && link->in_cancel)) &&
+    if (link == s->kept &&
+        (s->loan.doubt != LOAN_SURE || (s->errand->is_cancelled && link->in_cancel)) &&
         !sstate_is_tied(c))
         s->kept = NULL;
     leg_forget_loan(c);
@@ -397,15 +407,18 @@ HOT void leg_detach(struct client *c)
         plan_aside_return(c);
 }
 
-WARM void leg_detach_if_due(struct client *c)
+WARM void leg_leave(struct client *c)
 {
-    struct sstate *s = c->sstate;
+    if (c->body_left > 0)
+        phase_goto(c, PHASE_LEAVING);
+    else
+        leg_detach(c);
+}
 
-    if (!s->loan.detach_due || c->body_left > 0 || c->server_batch || s->phase != PHASE_ATTACHED ||
-        !expect_is_quiet(&c->link->expect))
-        return;
-    s->loan.detach_due = false;
-    leg_detach(c);
+void leg_detach_if_due(struct client *c)
+{
+    if (c->sstate->phase == PHASE_LEAVING && c->body_left == 0)
+        leg_detach(c);
 }
 
 void leg_drop_loan(struct client *c, bool boundary)
@@ -463,10 +476,7 @@ static void put_repair(const struct sstate *s, struct buf *sql)
     varset_unref(&to);
 }
 
-/* After an exchange: puts right what a RESET did to start-up parameters, forgets statements when
- * nobody knows which there are, and asks what ties the session. True when something was sent: it
- * goes on when the link is quiet again. */
-bool leg_repair(struct client *c)
+bool leg_repair(struct client *c, enum phase meanwhile)
 {
     struct sstate *s = c->sstate;
     struct feed_run run = {0};
@@ -494,15 +504,13 @@ bool leg_repair(struct client *c)
             lent_put_query(c, &run, slice_of_str(pins_query), OP_SWALLOW | OP_ROWS);
         }
     }
-    if (s->loan.is_unsure && is_unread) {
+    if (s->loan.doubt != LOAN_SURE && is_unread) {
         /* Some are the client's, and nobody could make them again. */
-        if (s->loan.lacks_some)
+        if (s->loan.doubt == LOAN_MAY_LACK)
             prepset_doubt(&c->link->preps);
-        s->loan.lacks_some = false;
-    } else if (s->loan.is_unsure && tx != 'E') {
-        /* A Close of ours may have been skipped behind an error. */
-        s->loan.is_unsure = false;
-        s->loan.lacks_some = false;
+        s->loan.doubt = LOAN_MAY_HAVE;
+    } else if (s->loan.doubt != LOAN_SURE && tx != 'E') {
+        s->loan.doubt = LOAN_SURE;
         s->errand->mend.of_names = true;
         prepset_clear(&c->link->preps);
         lent_put_own_query(c, &run, slice_of_str("DEALLOCATE ALL"));
@@ -510,7 +518,7 @@ bool leg_repair(struct client *c)
     buf_free(&sql);
     if (run.out.len == 0)
         return false;
-    phase_goto(c, PHASE_REPAIRING);
+    phase_goto(c, meanwhile);
     feed_flush(c, &run);
     return true;
 }
@@ -542,10 +550,10 @@ bool leg_repair_again(struct client *c)
     }
     s->reset_seen = t->mend.vars != NULL;
     s->look_at_pins = t->mend.of_pins;
-    s->loan.is_unsure = t->mend.of_names;
+    s->loan.doubt = t->mend.of_names ? LOAN_MAY_HAVE : LOAN_SURE;
     if (t->mend.vars != NULL)
         varset_assign(&s->vars.link, t->mend.vars);
-    return leg_repair(c);
+    return leg_repair(c, (enum phase)s->phase);
 }
 
 void leg_show_pins(struct client *c)

@@ -78,9 +78,9 @@ WARM bool leg_away_over(struct client *c, bool failed, bool was_cut)
 {
     struct sstate *s = c->sstate;
 
-    if (!s->errand->is_out)
+    if (s->errand->place != PLACE_OUT)
         return false;
-    s->errand->is_out = false;
+    s->errand->place = PLACE_HOME;
     s->errand->leave.was_out = true;
     if (!was_cut) /* else none was bound */
         s->errand->leave.portal_left = s->errand->home != NULL;
@@ -99,7 +99,7 @@ bool leg_away_on_error(struct client *c, struct link *link, const struct errmsg 
 {
     struct sstate *s = c->sstate;
 
-    if (!s->errand->is_out)
+    if (s->errand->place != PLACE_OUT)
         return false;
     if (s->again.may_retry && !s->again.reply_begun && s->errand->retry.len > 0 &&
         !slice_eq_str(m->sqlstate, "57014")) {

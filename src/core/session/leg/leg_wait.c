@@ -54,10 +54,10 @@ static void look_at_logins(struct sessions *ss)
 
         list_remove(n);
         list_push_back(&ss->queued, n);
-        if (c->sstate->phase == PHASE_OPENING && now >= errand->not_before_us)
+        if (phase_is_opening((enum phase)c->sstate->phase) && now >= errand->not_before_us)
             link_fail_text(c->link, "08006", "node %d takes too long to let a session in",
                 c->link->pool->cluster_node);
-        else if (c->sstate->phase == PHASE_WAITING && errand->ask_until_us != 0 &&
+        else if (phase_is_waiting((enum phase)c->sstate->phase) && errand->ask_until_us != 0 &&
                  now >= errand->ask_until_us)
             client_unpark(c);
     }

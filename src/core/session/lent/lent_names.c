@@ -74,5 +74,5 @@ HOT void lent_names_settle(struct client *c)
         n = expect_take_notes(&c->link->expect, &worked);
     names_settle_first(w, &heard, n, worked);
     if ((c->link == NULL || expect_is_quiet(&c->link->expect)) && names_settle_sql(w, &heard))
-        s->loan.is_unsure = s->loan.lacks_some = true;
+        s->loan.doubt = LOAN_MAY_LACK;
 }

@@ -54,7 +54,7 @@ static bool reset_for_another(struct client *c, struct buf *sql, bool *safe)
 
 /* The link gets the session's settings. Those that a server might refuse are waited for: nothing
  * may run with the rights or settings of somebody else. */
-HOT enum feed_step lent_put_settings(struct client *c, struct feed_run *run)
+HOT enum feed_step lent_put_settings(struct client *c, struct feed_run *run, enum phase meanwhile)
 {
     struct sstate *s = c->sstate;
     struct buf sql = {0};
@@ -77,7 +77,7 @@ HOT enum feed_step lent_put_settings(struct client *c, struct feed_run *run)
     buf_free(&sql);
     if (safe)
         return FEED_PASS;
-    phase_goto(c, PHASE_SYNCING);
+    phase_goto(c, meanwhile);
     client_row_state(c, CLIENT_STATE_WAITING, WAIT_REASON_REPLAY);
     return FEED_PARK;
 }
@@ -190,7 +190,7 @@ void lent_forget_foreign(struct client *c, struct feed_run *run, struct slice na
     uint8_t id[PREP_ID_BYTES] = {0};
     int i;
 
-    if (prepset_named(&c->link->preps, name) != 0 || c->sstate->loan.is_unsure) {
+    if (prepset_named(&c->link->preps, name) != 0 || c->sstate->loan.doubt != LOAN_SURE) {
         lent_put_close(c, run, name);
         prepset_set_named(&c->link->preps, name, PREPSET_DOUBTFUL);
     }

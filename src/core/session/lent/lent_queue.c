@@ -32,7 +32,7 @@ void lent_leave_queue(struct client *c)
 
 void lent_stop_asking(struct client *c)
 {
-    if (c->sstate->phase != PHASE_WAITING)
+    if (!phase_is_waiting((enum phase)c->sstate->phase))
         return;
     lent_leave_queue(c);
     lent_stop_waiting(c);
@@ -49,7 +49,7 @@ void lent_stop_waiting(struct client *c)
     list_remove(&s->errand->homeless_node);
     s->errand->refused_us = 0;
     client_stats_on_wait_end(c);
-    if (s->phase == PHASE_WAITING)
+    if (phase_is_waiting((enum phase)s->phase))
         phase_goto(c, PHASE_DETACHED);
 }
 

@@ -176,7 +176,7 @@ static bool kill_find(
 {
     if (admin_kill_find(k, c->ss->env->shm, c->pool->cluster_node, row, names))
         return true;
-    if (c->kind->errand(c) != NULL && c->sstate->phase != PHASE_JUDGING)
+    if (c->kind->errand(c) != NULL && !phase_is_judging((enum phase)c->sstate->phase))
         exchange_kill_forget(c); /* else its answer is on its way */
     return false;
 }

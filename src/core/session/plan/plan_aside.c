@@ -42,9 +42,9 @@ static bool can_be_aside(const struct client *c)
 {
     const struct sstate *s = c->sstate;
 
-    return s->phase == PHASE_ATTACHED && s->errand->home == NULL && !s->errand->keeps_home &&
-           c->link->tx_status == 'T' && !s->loan.is_fresh && s->pins == 0 &&
-           !sstate_tx_is_lost(s) && !s->owes_ready && !c->link->expect.skipping &&
+    return s->phase == PHASE_ATTACHED && s->errand->home == NULL &&
+           s->errand->place != PLACE_STAYS && c->link->tx_status == 'T' && !s->loan.is_fresh &&
+           s->pins == 0 && !sstate_tx_is_lost(s) && !c->link->expect.skipping &&
            expect_is_quiet(&c->link->expect) && c->link->body_left == 0;
 }
 
@@ -93,7 +93,7 @@ void plan_aside_return(struct client *c)
     ASSERT(home != NULL && c->link == NULL);
     s->errand->home = NULL;
     s->errand->ask_until_us = 0;
-    s->errand->is_out = false;
+    s->errand->place = PLACE_HOME;
     s->again.is_read = false;
     s->loan.is_fresh = false;
     c->link = home;
@@ -136,7 +136,7 @@ bool plan_aside_on_lost(struct client *c, const struct link *link)
     if (s->errand->tx.client != NULL)
         varset_assign(&s->vars.client, s->errand->tx.client);
     s->tx = SSTATE_TX_UNTOLD;
-    if (s->phase == PHASE_WAITING || s->phase == PHASE_DETACHED)
+    if (s->phase <= PHASE_WAITING)
         client_unpark(c); /* what waits is told */
     return true;
 }

@@ -138,8 +138,8 @@ void plan_away_fail(struct sstate *s)
 
 void plan_away_lost(struct client *c)
 {
-    if (!c->sstate->errand->is_out)
+    if (c->sstate->errand->place != PLACE_OUT)
         return;
-    c->sstate->errand->is_out = false;
+    c->sstate->errand->place = PLACE_HOME;
     plan_away_fail(c->sstate);
 }

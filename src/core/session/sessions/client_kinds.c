@@ -125,7 +125,7 @@ HOT static bool relayed_tells_by_link(const struct client *c)
 
 HOT static void followed_fed(struct client *c)
 {
-    if (c->sstate->loan.detach_due)
+    if (c->sstate->phase == PHASE_LEAVING)
         leg_detach_if_due(c);
     cached_after_feed(c);
     errand_end(c);
@@ -157,11 +157,13 @@ static enum client_pace followed_pace(const struct client *c)
     case PHASE_DETACHED:
         return PACE_REST;
     case PHASE_WAITING:
+    case PHASE_ASK_WAITING:
         return PACE_WAITS;
     case PHASE_ATTACHED:
+    case PHASE_LEAVING:
         return link_pace(c->link);
     case PHASE_REPAIRING:
-        return s->owes_ready ? PACE_RUNS : PACE_REPAIRS;
+        return PACE_REPAIRS;
     default:
         return PACE_RUNS;
     }

@@ -141,7 +141,7 @@ void sstate_on_parameter(void *owner, struct link *link, struct slice name, stru
     /* What brings the link up to date is not heard of; what the client does, and what puts that
      * right, would be. */
     if (link->tells == LINK_TELLS_NOTHING &&
-        (c->sstate->phase == PHASE_REPAIRING || !expect_head_is_ours(&link->expect)))
+        (phase_is_repairing((enum phase)c->sstate->phase) || !expect_head_is_ours(&link->expect)))
         sstate_remember_told(c->sstate, name, paramset_get(&link->reported, name));
     if (!greeting_is_set(c->sstate->vars.client, name))
         tell_default(c, link, name, value);
