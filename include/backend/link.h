@@ -94,8 +94,8 @@ struct link_owner_ops {
     /* ReadyForQuery was forwarded and nothing is owed. */
     void (*on_quiet)(void *owner, struct link *link);
     /* All owed replies arrived though no ReadyForQuery was due (after a Flush). With
-     * link->settle_early: or all of them up to the last ReadyForQuery but that of the last message,
-     * which was sent in part, and nobody will send the rest. */
+     * link->loan.settle_early: or all of them up to the last ReadyForQuery but that of the last
+     * message, which was sent in part, and nobody will send the rest. */
     void (*on_settled)(void *owner, struct link *link);
     /* What the client sends must not wait any longer: the server waits for COPY data, or has failed
      * a COPY, or nobody knows what it owes (expect.h). May be NULL. */
@@ -212,7 +212,19 @@ struct link_opening {
     void (*redial)(struct link *link);   /* connects once more; the old connection is closed */
     struct buf said;                     /* NoticeResponses */
     bool is_let_in;                      /* AuthenticationOk came */
-    bool asks_owner; /* the owner wants to see what the server asks before anybody answers */
+    bool asks_owner;  /* the owner wants to see what the server asks before anybody answers */
+    bool may_answer;  /* log in with what the book knows: the owner is entitled to it */
+    bool holds_slot;  /* counts as opening, see pool_link_opened */
+    bool is_for_pool; /* opened for whoever waits longest, not for its owner */
+};
+
+/* What is known of a loan, and ends with it: link_renew. */
+struct link_loan {
+    bool error_told : 1;   /* a FATAL of the server was forwarded */
+    bool cancel_due : 1;   /* a cancel of the owner's waits until our own messages are done */
+    bool settle_early : 1; /* on_settled also when the last message alone is owed: see there */
+    bool has_news : 1;     /* it reported a value that was new */
+    uint8_t tells : 2;     /* enum link_tells */
 };
 
 struct link {
@@ -251,9 +263,9 @@ struct link {
     uint8_t phase;           /* enum link_phase */
     char tx_status;          /* of the last ReadyForQuery */
     char ready_as;           /* not 0: the owner is told this status in ReadyForQuery */
+    struct link_loan loan;
     /* Those that replies change are bytes; the others are bits, which an idle link has to keep. */
     bool swallow_body; /* what happens to body_left */
-    bool error_told;   /* a FATAL of the server was forwarded */
     uint8_t discards;  /* which of the reset queries sent are DISCARD ALL, by bits */
     uint8_t resets_sent;
     uint8_t resets_done;
@@ -264,18 +276,11 @@ struct link {
     uint8_t reset : 2;       /* enum link_reset */
     uint8_t hope : 2;        /* enum link_hope */
     uint8_t check : 2;       /* enum link_check */
-    bool may_answer : 1;     /* log in with what the book knows: the owner is entitled to it */
     bool is_private : 1;     /* replication or a login that must not be shared: never cached */
-    bool holds_slot : 1;     /* counts as opening, see pool_link_opened */
-    bool is_for_pool : 1;    /* opened for whoever waits longest, not for its owner */
     bool is_retired : 1;     /* closed as soon as it is free */
     bool in_cancel : 1;      /* a cancel request for it is under way: not to be lent */
-    bool cancel_due : 1;     /* a cancel of the owner's waits until our own messages are done */
-    bool settle_early : 1;   /* on_settled also when the last message alone is owed: see there */
-    uint8_t tells : 2;       /* enum link_tells */
     bool must_clean : 1;     /* a client that shared it left something behind */
     bool defaults_known : 1; /* what it reports was compared with what its clients are told */
-    bool has_news : 1;       /* it reported a value that was new, in this loan */
     uint8_t seeing : 4;      /* enum link_seeing */
     uint8_t reads : 1;       /* enum link_reads */
     uint16_t flushed_to;     /* the serial (expect.h) behind the last Flush, as far as it fits */
@@ -357,6 +362,11 @@ static inline void link_forget_failure(struct link *link)
 static inline bool link_error_is_ours(const struct link *link)
 {
     return link->expect.own_error == EXPECT_OWN_FAILS;
+}
+/* It counts as one that is being opened: the server has said nothing of weight yet. */
+static inline bool link_holds_slot(const struct link *link)
+{
+    return link->opening != NULL && link->opening->holds_slot;
 }
 /* False while its server may still refuse the login. */
 static inline bool link_is_let_in(const struct link *link)

@@ -21,6 +21,21 @@
 #define POOL_LIMITS 4
 #define POOL_NEAR   4
 
+/* Who opens its links. */
+enum pool_opens {
+    POOL_OPENS,      /* it does, for whoever waits longest */
+    POOL_ON_TRIAL,   /* it does, one at a time: it could not log in of late */
+    POOL_OWNER_OPENS /* clients do: a link could not log in by itself */
+};
+
+/* What its user is at the servers. */
+enum pool_role {
+    POOL_ROLE_UNKNOWN,
+    POOL_ROLE_BELIEVED, /* a superuser, as it gave an order before; no server has said so here */
+    POOL_ROLE_PLAIN,    /* from here on a server has said it */
+    POOL_ROLE_SUPER
+};
+
 struct pool {
     struct backend *be;
     const struct pool_settings *set; /* of the present generation */
@@ -42,19 +57,17 @@ struct pool {
     uint8_t auth;         /* enum link_auth: what the server asked at the last login */
     uint8_t asks;         /* enum auth_server: the same in detail */
     uint8_t blocked;      /* enum limits_verdict: what is in the way of the head of `waiting` */
-    bool owner_opens;     /* a link could not log in by itself: clients open theirs */
-    bool is_superuser;
-    bool is_role_known; /* is_superuser was reported by a server */
-    bool resets_work;   /* the server has taken the reset queries of these settings before */
-    bool role_due;      /* a link is asked about its role before it is lent, see pool_role_ask */
-    bool is_mapped;     /* pools.conf says who its clients are at the server */
-    bool is_bound;      /* its links cannot travel, as far as was seen */
-    bool keeps_told;    /* others know that the head of `waiting` cannot go to another worker */
-    bool rotates;       /* pool_test_rotate: the next link stays, and clients come to it */
-    bool is_moved;      /* a reload has put its database on another server: no link is kept */
-    bool is_kept_warm;  /* min_pool_size holds without clients: pool_keep_warm */
-    bool is_on_trial;   /* it could not log in of late: one link at a time is tried */
-    bool may_exceed;    /* more links were open than a limit allows when that was looked at last */
+    uint8_t opens;        /* enum pool_opens */
+    uint8_t role;         /* enum pool_role */
+    bool resets_work;     /* the server has taken the reset queries of these settings before */
+    bool role_due;        /* a link is asked about its role before it is lent, see pool_role_ask */
+    bool is_mapped;       /* pools.conf says who its clients are at the server */
+    bool is_bound;        /* its links cannot travel, as far as was seen */
+    bool keeps_told;      /* others know that the head of `waiting` cannot go to another worker */
+    bool rotates;         /* pool_test_rotate: the next link stays, and clients come to it */
+    bool is_moved;        /* a reload has put its database on another server: no link is kept */
+    bool is_kept_warm;    /* min_pool_size holds without clients: pool_keep_warm */
+    bool may_exceed; /* more links were open than a limit allows when that was looked at last */
     /* What is in front of this is all that a loan looks at, mostly. */
     struct hash_node node;
     struct limits_ids limits; /* entries in the shared table; none when that is full */
@@ -119,6 +132,20 @@ struct pool_request {
     void *owner;
     const struct link_owner_ops *ops;
 };
+
+static inline bool pool_is_role_known(const struct pool *pool)
+{
+    return pool->role >= POOL_ROLE_PLAIN;
+}
+static inline bool pool_is_superuser(const struct pool *pool)
+{
+    return pool->role == POOL_ROLE_SUPER || pool->role == POOL_ROLE_BELIEVED;
+}
+/* A server has said it: `super` is "on", or "off". */
+static inline void pool_note_role(struct pool *pool, struct slice super)
+{
+    pool->role = slice_eq_str(super, "on") ? POOL_ROLE_SUPER : POOL_ROLE_PLAIN;
+}
 
 static inline struct slice pool_user(const struct pool *pool)
 {

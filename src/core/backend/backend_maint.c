@@ -148,7 +148,7 @@ void pool_link_taken(struct pool *pool, struct link *link)
     pool_tell_idle(pool, false);
     link->phase = LINK_CLEANING;
     link->epoch = ++pool->be->next_epoch;
-    link->error_told = false;
+    link->loan.error_told = false;
     link_forget_failure(link);
     link_clean_start_timer(link);
 }

@@ -195,15 +195,11 @@ int64_t link_login_us(const struct link *link)
 HOT void link_renew(struct link *link)
 {
     link->epoch = ++link->be->next_epoch;
-    link->error_told = false;
+    link->loan = (struct link_loan){0};
     link_forget_failure(link);
-    link->cancel_due = false;
-    link->tells = LINK_TELLS_HIS;
     link->expect.holds = false;
     link->expect.is_held = false;
     link->expect.is_asked = false;
-    link->settle_early = false;
-    link->has_news = false;
     link->resets_left = 0;
     link->resets_sent = 0;
     link->resets_done = 0;

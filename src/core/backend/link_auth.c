@@ -2,8 +2,9 @@
  * link_auth.c: a link proves to its server who it is, without a client that is asked for anything:
  * with the password, its md5 form, or the SCRAM keys that the worker's auth_book holds.
  * Runs in: workers. A link does so only when its owner has proved that very identity, or when it is
- * opened for the pool and given to nobody who has not (link->may_answer). Must never: answer for
- * another user than the pool's, take a server's word that it is the right one (SCRAM proves it). */
+ * opened for the pool and given to nobody who has not (link->opening->may_answer). Must never:
+ * answer for another user than the pool's, take a server's word that it is the right one (SCRAM
+ * proves it). */
 #include "config.h"
 
 #include <string.h>
@@ -259,7 +260,7 @@ static bool answer_new_request(struct link *link, struct slice body)
     buf_clear(&a->request);
     if (body.n <= REQUEST_MAX_BYTES)
         buf_put(&a->request, body.p, body.n);
-    if (link->opening->asks_owner || !link->may_answer)
+    if (link->opening->asks_owner || !link->opening->may_answer)
         return false;
     if (link_answer_from_book(link, &err) == 0)
         return true;
@@ -390,7 +391,7 @@ static bool answer_accept(struct link *link)
                 link->pool->cluster_node);
             return false;
         }
-        if (link->may_answer) { /* no iterations to compute the next time */
+        if (link->opening->may_answer) { /* no iterations to compute the next time */
             scram_client_keys(&a->scram, &keys);
             auth_book_learn_keys(link->be->book, pool_book_name(link->pool), &keys);
             mem_wipe(&keys, sizeof keys);

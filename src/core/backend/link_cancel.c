@@ -126,7 +126,7 @@ static bool is_over(const struct canceller *k)
     const struct link *link = find_link(k->be, k->link, k->link_id);
 
     return link == NULL || link->phase != LINK_LENT || link->epoch != k->epoch ||
-           (!link->cancel_due && !link->in_cancel);
+           (!link->loan.cancel_due && !link->in_cancel);
 }
 
 static void canceller_look(struct timer *t)
@@ -301,10 +301,10 @@ static void cancel_on_rested(struct timer *t)
 
 void link_cancel_owner(struct link *link, int fd)
 {
-    link->cancel_due = expect_exchange_is_ours(&link->expect);
-    if (!link->cancel_due && (link->expect.len > 0 || link->expect.lost))
+    link->loan.cancel_due = expect_exchange_is_ours(&link->expect);
+    if (!link->loan.cancel_due && (link->expect.len > 0 || link->expect.lost))
         link_cancel(link, fd);
-    else if (link->cancel_due && fd != -1 && link->be->ncancels < CANCELS_MAX)
+    else if (link->loan.cancel_due && fd != -1 && link->be->ncancels < CANCELS_MAX)
         canceller_wait(link, fd);
     else if (fd != -1)
         close(fd);

@@ -142,8 +142,8 @@ static bool clean_postpone(struct link *link, bool boundary)
     if (!link->pool->resets_work || conf->reset_query_delay_ms == 0 ||
         conf->reset_query_list.n == 0 || !clean_is_possible(link, boundary) ||
         !expect_is_quiet(&link->expect) || expect_is_open(&link->expect) || link->body_left != 0 ||
-        link->tx_status != 'I' || link->must_clean || !link_is_pristine(link) || link->has_news ||
-        link_own_failed(link) || link->error_told || link->in_cancel)
+        link->tx_status != 'I' || link->must_clean || !link_is_pristine(link) ||
+        link->loan.has_news || link_own_failed(link) || link->loan.error_told || link->in_cancel)
         return false;
     link->reset = LINK_RESET_DUE;
     link_resume(link);
@@ -244,7 +244,7 @@ void link_clean_step(struct link *link)
         return; /* the cancel might hit the next client's query: wait for it */
     if (link->resets_left > 0)
         link_clean_send_resets(link);
-    else if (link->tx_status != 'I' || link->error_told)
+    else if (link->tx_status != 'I' || link->loan.error_told)
         link_close(link); /* a reset query failed */
     else if (link->check != LINK_CHECK_NONE) {
         clean_end_check(link);
@@ -285,8 +285,8 @@ static bool link_may_stay(const struct link *link)
 {
     return link->phase == LINK_LENT && link->tx_status == 'I' && expect_is_quiet(&link->expect) &&
            !expect_is_open(&link->expect) && link->body_left == 0 && !link->must_clean &&
-           !link->in_cancel && !link->is_private && !link_own_failed(link) && !link->error_told &&
-           !stream_has_failed(&link->stream) && !link->be->is_stopping &&
+           !link->in_cancel && !link->is_private && !link_own_failed(link) &&
+           !link->loan.error_told && !stream_has_failed(&link->stream) && !link->be->is_stopping &&
            link->be->conf->connection_cache;
 }
 

@@ -114,7 +114,7 @@ void link_fail(struct link *link, const struct err *err)
 {
     void *owner = link->owner;
     const struct link_owner_ops *ops = link->ops;
-    bool told = link->error_told;
+    bool told = link->loan.error_told;
 
     if (link->phase == LINK_CLOSED)
         return;

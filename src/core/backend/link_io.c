@@ -75,7 +75,7 @@ static bool link_wants_whole(const struct link *link, char type, uint32_t body)
     case BE_COMMAND_COMPLETE:
         if (link->phase == LINK_CLEANING || link_awaits_reset(link))
             return body <= LINK_COLLECT_MAX;
-        return (link->tells == LINK_TELLS_ALL || expect_head_tells_tags(&link->expect)) &&
+        return (link->loan.tells == LINK_TELLS_ALL || expect_head_tells_tags(&link->expect)) &&
                body <= LINK_COLLECT_MAX;
     default:
         return false;
@@ -115,7 +115,7 @@ static void link_on_parameter(struct link *link, struct slice body)
         link->defaults_known = false;
     if (link->owner != NULL && link->phase == LINK_LENT && link->ops->on_parameter != NULL)
         link->ops->on_parameter(link->owner, link, name, value);
-    link->has_news = link->has_news || link->phase == LINK_LENT;
+    link->loan.has_news = link->loan.has_news || link->phase == LINK_LENT;
     if (link->phase == LINK_CLOSED)
         return;
     (void)paramset_set(&link->reported, name, value);
@@ -157,14 +157,14 @@ static bool link_on_error(struct link *link, const char *msg, const char *end, b
     if (link->phase == LINK_CLOSED)
         return keep;
     if (slice_eq_str(m.severity, "FATAL") || slice_eq_str(m.severity, "PANIC")) {
-        link->error_told = link->owner != NULL && !keep;
+        link->loan.error_told = link->owner != NULL && !keep;
         link->expect.failed = failed; /* it is no answer to what was asked */
     }
     if (slice_eq_str(m.sqlstate, "42704") &&
         memmem(m.message.p, m.message.n, "role OID", 8) != NULL)
         link->is_private = true; /* its role was dropped and made again: nobody can use it */
     if (link->phase == LINK_CLEANING && link->resets_left == 0)
-        link->error_told = !link_clean_forgives(link, m.sqlstate);
+        link->loan.error_told = !link_clean_forgives(link, m.sqlstate);
     if (link->phase == LINK_CLEANING || link->phase == LINK_IDLE)
         log_at(LVL_DEBUG1, "server process %d of node %d says while it is cleaned: %.*s",
             link->server_pid, link->pool->cluster_node, (int)m.message.n, m.message.p);
@@ -198,8 +198,8 @@ WARM static bool link_is_for_owner(struct link *link, const char *msg, size_t ha
     case BE_NOTICE: /* the client was told when it parsed what is parsed again */
         return !expect_head_is_quiet(&link->expect);
     case BE_PARAMETER_STATUS:
-        return link->tells == LINK_TELLS_ALL ||
-               (link->tells == LINK_TELLS_HIS && !expect_head_is_ours(&link->expect));
+        return link->loan.tells == LINK_TELLS_ALL ||
+               (link->loan.tells == LINK_TELLS_HIS && !expect_head_is_ours(&link->expect));
     default:
         return link_answers_owner(link, msg, have);
     }
@@ -282,7 +282,7 @@ HOT static void link_after_reply(struct link *link, char type)
     if (link->phase == LINK_CLOSED)
         return;
     if (link->expect.len > 0) {
-        if (link->settle_early && type == BE_READY && !expect_owes_ready(&link->expect))
+        if (link->loan.settle_early && type == BE_READY && !expect_owes_ready(&link->expect))
             link->ops->on_settled(link->owner, link);
         return;
     }
@@ -348,7 +348,7 @@ static bool link_on_reset_reply(
         link_fail_reset(link);
         return false;
     }
-    if (type == BE_PARAMETER_STATUS && link->tells != LINK_TELLS_NOTHING)
+    if (type == BE_PARAMETER_STATUS && link->loan.tells != LINK_TELLS_NOTHING)
         link_run_add(run, link, msg, end);
     else if (type != BE_PARAMETER_STATUS && type != BE_ERROR)
         (void)expect_reply(&link->expect, type);
@@ -357,7 +357,7 @@ static bool link_on_reset_reply(
     link_flush_run(link, run);
     if (type == BE_READY && link->phase == LINK_LENT && !link_awaits_reset(link))
         link_after_reply(link, type); /* an owner who has left may wait for nothing else */
-    if (type == BE_READY && link->phase == LINK_LENT && link->cancel_due)
+    if (type == BE_READY && link->phase == LINK_LENT && link->loan.cancel_due)
         link_cancel_owner(link, -1);
     return link->phase != LINK_CLOSED;
 }
@@ -485,7 +485,7 @@ static bool link_behind_whole(struct link *link, struct link_run *run, char type
         link_flush_run(link, run);
         if (link->phase != LINK_CLOSED)
             link_after_reply(link, type);
-        if (link->phase == LINK_LENT && link->cancel_due)
+        if (link->phase == LINK_LENT && link->loan.cancel_due)
             link_cancel_owner(link, -1);
     }
     return link->phase != LINK_CLOSED;
@@ -674,7 +674,7 @@ static const char *link_pass_on(
 
     if (link->phase != LINK_LENT)
         return p;
-    p = expect_pass(&link->expect, p, end, link->tells == LINK_TELLS_ALL, &link->be->nrows);
+    p = expect_pass(&link->expect, p, end, link->loan.tells == LINK_TELLS_ALL, &link->be->nrows);
     if (p != from)
         link_run_add(run, link, from, p);
     return p;
@@ -685,7 +685,7 @@ static const char *link_pass_on(
 static bool link_pass_end(struct link *link, struct link_run *run, const char *p, const char *end)
 {
     if (end - p != PROTO_HEADER_BYTES + 1 || *p != BE_READY || message_length(p) != 5 ||
-        link->phase != LINK_LENT || link->owner == NULL || link->cancel_due ||
+        link->phase != LINK_LENT || link->owner == NULL || link->loan.cancel_due ||
         link->ready_as != 0 || link_awaits_reset(link) || !expect_pass_last(&link->expect))
         return false;
     link->be->has_more = NULL; /* a message in front may have been looked at */
@@ -694,7 +694,7 @@ static bool link_pass_end(struct link *link, struct link_run *run, const char *p
     link_flush_run(link, run);
     if (link->phase != LINK_CLOSED)
         link_after_reply(link, BE_READY);
-    if (link->phase == LINK_LENT && link->cancel_due)
+    if (link->phase == LINK_LENT && link->loan.cancel_due)
         link_cancel_owner(link, -1);
     return true;
 }

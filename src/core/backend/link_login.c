@@ -63,10 +63,8 @@ static void login_on_parameter(struct link *link, struct slice body)
     if (!link_takes_parameter(link, name, value))
         return;
     (void)paramset_set(&link->reported, name, value);
-    if (slice_eq_str(name, "is_superuser")) {
-        link->pool->is_superuser = slice_eq_str(value, "on");
-        link->pool->is_role_known = true;
-    }
+    if (slice_eq_str(name, "is_superuser"))
+        pool_note_role(link->pool, value);
 }
 
 static void login_on_ready(struct link *link, struct slice body)
@@ -86,9 +84,9 @@ static void login_on_ready(struct link *link, struct slice body)
     if (!link->is_private)
         link->be->pool_ops->on_said(link->pool, link, buf_slice(&link->opening->said));
     buf_free(&link->opening->said);
+    link->be->pool_ops->on_opened(link, true);
     mem_free(link->opening);
     link->opening = NULL;
-    link->be->pool_ops->on_opened(link, true);
     timer_stop(link->be->loop, &link->timer);
     if (link->owner == NULL)
         link_release(link, true);
@@ -139,7 +137,7 @@ static void login_on_error(struct link *link, struct slice body, const char *msg
         }
         link->ops->on_bytes(link->owner, link, msg, n);
         buf_free(&brief);
-        link->error_told = true;
+        link->loan.error_told = true;
     }
     if (link->phase != LINK_CLOSED)
         link_fail(link, &err);

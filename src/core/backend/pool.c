@@ -442,9 +442,8 @@ void pool_link_gone(struct pool *pool, struct link *link)
         pool->nidle--;
     else
         pool->nbusy--;
-    if (link->is_for_pool)
+    if (link->opening != NULL && link->opening->is_for_pool)
         pool->nopening--;
-    link->is_for_pool = false;
     pool_link_cleaned(pool, link);
     list_remove(&link->pool_node);
     list_remove(&link->be_node);

@@ -77,12 +77,11 @@ static enum limits_verdict take_place(struct pool *pool, int64_t since_us)
  * client the log is. */
 static void own_failed(struct pool *pool, const char *why)
 {
-    bool was_known = pool->owner_opens;
+    bool was_known = pool->opens == POOL_OWNER_OPENS;
 
-    pool->owner_opens = true;
+    pool->opens = POOL_OWNER_OPENS;
     if (!pool->is_kept_warm || was_known)
         return;
-    pool->is_on_trial = true;
     pool->trial_wait_us *= 2;
     if (pool->trial_wait_us < TRIAL_WAIT_MIN_US)
         pool->trial_wait_us = TRIAL_WAIT_MIN_US;
@@ -112,9 +111,9 @@ static void own_on_login_done(void *owner, struct link *link)
 {
     struct pool *pool = owner;
 
-    link->is_for_pool = false;
     pool->nopening--;
-    pool->is_on_trial = false;
+    if (pool->opens == POOL_ON_TRIAL)
+        pool->opens = POOL_OPENS;
     pool->trial_wait_us = 0;
     link->owner = NULL;
     link->ops = NULL;
@@ -163,9 +162,9 @@ static void open_own(struct pool *pool, const struct link_startup *startup, bool
 {
     struct link *link = link_open(pool, startup, pool, &own_ops);
 
-    link->holds_slot = true;
-    link->is_for_pool = true;
-    link->may_answer = may_answer;
+    link->opening->holds_slot = true;
+    link->opening->is_for_pool = true;
+    link->opening->may_answer = may_answer;
     pool->nopening++;
     timer_start(pool->be->loop, &link->timer, pool->be->conf->authentication_timeout_ms);
 }
@@ -174,7 +173,7 @@ static void open_own(struct pool *pool, const struct link_startup *startup, bool
 
 static bool may_share_opening(const struct pool_request *req)
 {
-    return req->may_reuse && !req->is_private && !req->pool->owner_opens &&
+    return req->may_reuse && !req->is_private && req->pool->opens != POOL_OWNER_OPENS &&
            !req->pool->be->is_stopping;
 }
 
@@ -193,9 +192,9 @@ static enum acquire_result open_for_owner(struct pool_request *req)
         pool_trust_anew(req->pool);
     pool_request_leave(req);
     req->link = link_open(req->pool, req->startup, req->owner, req->ops);
-    req->link->holds_slot = true;
+    req->link->opening->holds_slot = true;
     req->link->is_private = req->is_private;
-    req->link->may_answer = req->is_proved;
+    req->link->opening->may_answer = req->is_proved;
     return ACQUIRE_OPENING;
 }
 
@@ -281,7 +280,7 @@ static void open_unasked(struct pool *pool)
 
 static bool may_open_unasked(const struct pool *pool)
 {
-    return !pool->owner_opens && !pool->be->is_stopping && pool->version != 0;
+    return pool->opens != POOL_OWNER_OPENS && !pool->be->is_stopping && pool->version != 0;
 }
 
 void pool_open_moved(struct pool *pool)
@@ -310,7 +309,8 @@ void pool_keep_warm(struct pool *pool, uint32_t version)
 void pool_keep_warm_no_more(struct pool *pool)
 {
     pool->is_kept_warm = false;
-    pool->is_on_trial = false;
+    if (pool->opens == POOL_ON_TRIAL)
+        pool->opens = POOL_OPENS;
     pool->trial_us = 0;
     pool->trial_wait_us = 0;
 }
@@ -318,10 +318,9 @@ void pool_keep_warm_no_more(struct pool *pool)
 /* A pool that could not log in, and whose time has come, is tried with one link. */
 static bool may_warm(struct pool *pool, int64_t now_us)
 {
-    if (pool->is_kept_warm && pool->owner_opens && now_us >= pool->trial_us)
-        pool->owner_opens = false;
-    return !pool->owner_opens && !pool->be->is_stopping && pool->version != 0 &&
-           !(pool->is_on_trial && pool->nopening > 0);
+    if (pool->is_kept_warm && pool->opens == POOL_OWNER_OPENS && now_us >= pool->trial_us)
+        pool->opens = POOL_ON_TRIAL;
+    return may_open_unasked(pool) && (pool->opens == POOL_OPENS || pool->nopening == 0);
 }
 
 void pool_warm(struct pool *pool)
@@ -352,12 +351,13 @@ void pool_link_opened(struct link *link, bool accepted)
         link_note_login(link, loop_now_us(link->be->loop));
         quota_accepted(link->be->shm, pool->cluster_node);
         pool_role_vouch(pool);
-        if (!link->is_for_pool && (link->auth == LINK_AUTH_TRUST || link->may_answer))
-            pool->owner_opens = false;
+        if (!link->opening->is_for_pool &&
+            (link->auth == LINK_AUTH_TRUST || link->opening->may_answer))
+            pool->opens = POOL_OPENS;
     }
-    if (!link->holds_slot)
+    if (!link_holds_slot(link))
         return;
-    link->holds_slot = false;
+    link->opening->holds_slot = false;
     limits_opened(link->be->shm, link->be->ordinal, pool->cluster_node);
     backend_post_retry(link->be);
 }

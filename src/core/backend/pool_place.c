@@ -86,8 +86,6 @@ void pool_check_place(struct pool *pool)
 
 void pool_learn_role(struct pool *pool, const struct pool *other)
 {
-    if (pool->is_role_known || !other->is_role_known)
-        return;
-    pool->is_superuser = other->is_superuser;
-    pool->is_role_known = true;
+    if (!pool_is_role_known(pool) && pool_is_role_known(other))
+        pool->role = other->role;
 }

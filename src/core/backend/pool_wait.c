@@ -225,7 +225,8 @@ bool pool_call_older(struct pool *pool)
 
 bool pool_gives_place(const struct pool *pool)
 {
-    return pool->be->gives_to != -1 && pool->nidle + pool->nbusy > 1 && !pool->owner_opens &&
+    return pool->be->gives_to != -1 && pool->nidle + pool->nbusy > 1 &&
+           pool->opens != POOL_OWNER_OPENS &&
            limits_waiting_workers(pool->be->shm, pool->limits.pool) > 0 &&
            pool_may_swap(pool, LIMITS_AT_POOL);
 }

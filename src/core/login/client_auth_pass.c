@@ -67,7 +67,7 @@ static void auth_go_on_with_link(struct client_auth *a)
     link_ask_owner(link, false);
     if (a->plan.proof == AUTH_PROOF_SERVER || link->asks == AUTH_SERVER_TRUST)
         return; /* it has been let in */
-    link->may_answer = a->who.proof->is_proved;
+    link->opening->may_answer = a->who.proof->is_proved;
     if (link_answer_from_book(link, &err) == -1)
         client_auth_stop(a, &err, err.detail[0] != '\0' ? err.detail : NULL);
 }

@@ -119,7 +119,7 @@ static void leg_is_ready(struct native_leg *leg)
 {
     leg->phase = LEG_READY;
     leg->epoch = leg->link->epoch;
-    leg->link->tells = LINK_TELLS_NOTHING;
+    leg->link->loan.tells = LINK_TELLS_NOTHING;
     link_row_update(leg->link, client_row_index(leg->n->c));
 }
 

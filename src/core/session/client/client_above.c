@@ -22,7 +22,7 @@ void client_serve_no_more(struct client *c)
         return;
     c->link->owner = c;
     c->link->ops = &client_link_ops;
-    c->link->tells = LINK_TELLS_HIS;
+    c->link->loan.tells = LINK_TELLS_HIS;
 }
 
 struct native *client_native(const struct client *c)

@@ -41,7 +41,7 @@ static bool is_answer_due(struct client *c, struct link *link)
     if (e->len == 0)
         return false; /* an error was told, and the rest is skipped */
     if (c->body_left > 0) {
-        link->settle_early = true;
+        link->loan.settle_early = true;
         return expect_owes_ready(e);
     }
     if (expect_is_copying(e)) {

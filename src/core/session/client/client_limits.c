@@ -319,7 +319,7 @@ void client_limits_on_timer(struct client *c)
 HOT bool client_limits_must_leave(const struct client *c)
 {
     if (atomic_load_explicit(c->ss->has_orders, memory_order_relaxed) == 0 ||
-        c->pool->is_superuser || client_console(c) != NULL || in_transaction(c) ||
+        pool_is_superuser(c->pool) || client_console(c) != NULL || in_transaction(c) ||
         (c->link != NULL && c->link->tx_status != 'I'))
         return false;
     return (orders_flags(c->ss->env->shm, pool_database(c->pool)) & ORDER_DRAIN) != 0;

@@ -487,7 +487,7 @@ static void tell_of_ddl(void *ctx, const struct link_retire *told)
     int slot;
     int i;
 
-    now.is_gone = now.is_gone != 0 && c->pool->is_superuser;
+    now.is_gone = now.is_gone != 0 && pool_is_superuser(c->pool);
     for (i = 0; i < env->nworkers; i++) {
         slot = env->first_worker_slot + i;
         if (i == env->ordinal || proc_row(env->shm, slot)->pid == 0)

@@ -96,7 +96,7 @@ int client_patch_finish(struct client *c)
 {
     if (link_own_failed(c->link) || c->link->tx_status != 'I')
         return -1;
-    c->link->tells = LINK_TELLS_ALL;
+    c->link->loan.tells = LINK_TELLS_ALL;
     client_patch(c)->is_due = false; /* by our own words */
     return 0;
 }

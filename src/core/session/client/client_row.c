@@ -111,7 +111,7 @@ void client_row_login(struct client *c)
     if (row == NULL)
         return;
     shm_write_begin(&row->seq);
-    row_let_in(c, c->pool->is_superuser, client_login_parameters(c));
+    row_let_in(c, pool_is_superuser(c->pool), client_login_parameters(c));
     row->server_pid = c->link == NULL ? 0 : c->link->server_pid;
     row->node = (int16_t)c->pool->cluster_node;
     row->balance_node = row->node;

@@ -128,7 +128,7 @@ static bool cancel_question(struct client *c, int fd)
         !(c->sstate->phase == PHASE_LOOKING || phase_is_judging((enum phase)c->sstate->phase) ||
             c->plan->asking != ASKING_NONE))
         return false;
-    link->cancel_due = true;
+    link->loan.cancel_due = true;
     link_cancel(link, fd);
     return true;
 }

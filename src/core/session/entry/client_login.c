@@ -101,7 +101,7 @@ static bool login_count_in(struct client *c, const struct pool *pool)
 {
     int limit = c->ss->conf->max_clients;
 
-    if (pool->is_role_known && !pool->is_superuser)
+    if (pool->role == POOL_ROLE_PLAIN)
         limit -= c->ss->conf->reserved_connections;
     if (!session_count_add(c->ss, limit))
         return login_too_many(c);
@@ -116,11 +116,10 @@ static bool login_may_stay(struct client *c)
     struct slice super = paramset_get(client_login_parameters(c), slice_of_str("is_superuser"));
 
     /* A link knows. What was said to others counts only where nobody has said anything since. */
-    if (super.p != NULL && (c->link != NULL || (!c->pool->is_role_known && greeting_is_fresh(c)))) {
-        c->pool->is_superuser = slice_eq_str(super, "on");
-        c->pool->is_role_known = true;
-    }
-    if (conf->reserved_connections == 0 || c->pool->is_superuser)
+    if (super.p != NULL &&
+        (c->link != NULL || (!pool_is_role_known(c->pool) && greeting_is_fresh(c))))
+        pool_note_role(c->pool, super);
+    if (conf->reserved_connections == 0 || pool_is_superuser(c->pool))
         return true;
     return session_count_all(c->ss->env->shm) <= conf->max_clients - conf->reserved_connections ||
            login_too_many(c);
@@ -214,9 +213,9 @@ static bool login_is_to_resume(struct client *c)
 
     if ((orders_flags(shm, slice_of(NULL, 0)) & ORDER_PAUSE) == 0)
         return false;
-    if (!pool->is_role_known && orders_is_giver(shm, pool_user(pool), client_orders_place(c)))
-        pool->is_superuser = true;
-    return pool->is_superuser;
+    if (!pool_is_role_known(pool) && orders_is_giver(shm, pool_user(pool), client_orders_place(c)))
+        pool->role = POOL_ROLE_BELIEVED;
+    return pool_is_superuser(pool);
 }
 
 /* No server can be had: begins the session of a client who has proved to us who it is. */
@@ -414,7 +413,7 @@ static bool login_again(struct client *c, struct link *link)
     struct client_login *login = c->login;
     struct sessions *ss = c->ss;
 
-    if (c->link != link || !link->holds_slot || !ss->view.is_streaming ||
+    if (c->link != link || !link_holds_slot(link) || !ss->view.is_streaming ||
         ss->view.primary_epoch == 0 || ss->view.nnodes < 2 ||
         pools_conf_find(ss->conf, login->startup.database, login->startup.user)->target !=
             POOLS_NO_TARGET)
@@ -562,7 +561,7 @@ static bool login_on_refused(void *owner, struct link *link)
 {
     struct client *c = owner;
 
-    if (c->link != link || !link->holds_slot)
+    if (c->link != link || !link_holds_slot(link))
         return false;
     c->link = NULL;
     c->login->req.link = NULL;

@@ -261,7 +261,7 @@ static void say_ready(struct client *c)
     unsigned n = 0;
     unsigned i;
 
-    c->link->tells = LINK_TELLS_HIS;
+    c->link->loan.tells = LINK_TELLS_HIS;
     while (!paramset_is_empty(&s->errand->told) && n < PARAMETERS_MAX &&
            paramset_next(&c->link->reported, &at, &name, &value)) {
         told = paramset_get(&s->errand->told, name);
@@ -328,7 +328,7 @@ static void end_transaction(struct client *c, bool owes_end)
     lent_put_own_query(c, &run, slice_of_str("ROLLBACK"));
     follow_roll_back(c);
     phase_goto(c, PHASE_ENDING);
-    c->link->tells = LINK_TELLS_NOTHING; /* what it undoes is told with the end */
+    c->link->loan.tells = LINK_TELLS_NOTHING; /* what it undoes is told with the end */
     feed_flush(c, &run);
 }
 
@@ -401,16 +401,13 @@ static void on_exchange_over(struct client *c)
     client_send(c, &s->errand->early);     /* ReadyForQuery may be held back */
     s->errand->nresent = 0;
     s->errand->place = PLACE_HOME;
-    s->again.may_resend = false;
     mem_free(s->errand->refusal);
     s->errand->refusal = NULL;
     buf_empty(&s->errand->retry);
     if (s->loan.begun_here)
         buf_empty(&s->errand->begin);
     s->loan.begun_here = false;
-    s->again.may_retry = false;
-    s->again.may_replan = false;
-    s->again.reply_begun = false;
+    s->again = (struct exchange_again){0};
     c->server_batch = false;
     owes_end = expect_take_hold(&c->link->expect);
     s->errand->op_flags = 0;
@@ -687,14 +684,6 @@ static void on_own_error(struct client *c, struct link *link, const struct errms
         on_cut_short(c, link, m);
 }
 
-/* What was refused is sent once more: AGAIN_NO: it is not. */
-static enum again_why sent_again(struct client *c, const struct link *link, const struct errmsg *m)
-{
-    if (is_no_primary(c, link, m))
-        return AGAIN_ELSEWHERE;
-    return is_stale_plan(c, m) ? AGAIN_REPLANNED : AGAIN_NO;
-}
-
 /* A statement that could not be prepared on this link: the client hears why. */
 static bool tell_why(struct client *c, struct link *link, const struct errmsg *m)
 {
@@ -709,7 +698,7 @@ static bool on_error(void *owner, struct link *link, const struct errmsg *m)
 {
     struct client *c = owner;
     struct sstate *s = c->sstate;
-    enum again_why again;
+    bool is_elsewhere;
 
     if (c->drops_database)
         client_ddl_on_error(client_ddl(c));
@@ -728,9 +717,9 @@ static bool on_error(void *owner, struct link *link, const struct errmsg *m)
     s->exchange.saw_error = true;
     if (!slice_eq_str(m->sqlstate, "08P01")) /* a malformed message is as good as none */
         names_pending_refused(&c->sstate->errand->way, c->link->expect.refused);
-    again = sent_again(c, link, m);
-    if (again != AGAIN_NO) {
-        s->again.what = again;
+    is_elsewhere = is_no_primary(c, link, m);
+    if (is_elsewhere || is_stale_plan(c, m)) {
+        s->again.what = is_elsewhere ? AGAIN_ELSEWHERE : AGAIN_REPLANNED;
         expect_hold(&link->expect);
         return true;
     }

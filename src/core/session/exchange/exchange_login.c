@@ -200,7 +200,7 @@ static void alone_greet(struct client *c)
             &params, fixed[i][0], wanted.p != NULL && i >= 3 ? wanted : slice_of_str(fixed[i][1]));
     }
     alone_put(&params, "session_authorization", pool_user(c->pool));
-    alone_put(&params, "is_superuser", slice_of_str(c->pool->is_superuser ? "on" : "off"));
+    alone_put(&params, "is_superuser", slice_of_str(pool_is_superuser(c->pool) ? "on" : "off"));
     greeting_make_up(c, &params);
     paramset_free(&params);
 }

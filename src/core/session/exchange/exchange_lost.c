@@ -235,7 +235,7 @@ static void lost_between(struct client *c, struct loss *l)
     else if (s->tx != SSTATE_TX_VIRTUAL && !sstate_tx_is_lost(s))
         follow_end_lost(s);
     say_end(c, owes_end(l));
-    if (s->errand->is_cancelled || (link->cancel_due && !was_repairing))
+    if (s->errand->is_cancelled || (link->loan.cancel_due && !was_repairing))
         follow_cancel_parked(c);
     else
         client_after_quiet(c);

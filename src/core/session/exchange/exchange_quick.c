@@ -368,10 +368,7 @@ HOT bool exchange_quick_ends(struct client *c)
     if (s->errand->early.len > 0)
         client_send(c, &s->errand->early);
     s->errand->is_quick = false;
-    s->again.may_retry = false;
-    s->again.may_replan = false;
-    s->again.may_resend = false;
-    s->again.reply_begun = false;
+    s->again = (struct exchange_again){0};
     client_note_done(c);
     leg_detach(c);
     errand_end_quick(c);

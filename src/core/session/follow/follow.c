@@ -472,7 +472,7 @@ WARM static void note_end_of_text(struct client *c, struct slice sql)
         follow_note_unread(c); /* what it does is not known */
     if (s->reset_seen && c->link != NULL && !c->link->expect.holds) {
         /* The client is told of its parameters when they are right again. */
-        c->link->tells = LINK_TELLS_NOTHING;
+        c->link->loan.tells = LINK_TELLS_NOTHING;
         expect_hold(&c->link->expect);
     }
 }

@@ -12,42 +12,32 @@
 
 #define LOOK_MS 50
 
-/* The cluster has changed: whoever waits for a link of a node asks again, perhaps another one. Who
- * asks for the same keeps his place. */
-static void look_at_queues(struct sessions *ss)
+/* Going on with one client may end others: no walk, but one after the other from the front. */
+static void take_all(struct list *from, struct list *all)
 {
+    struct list *n;
+
+    list_init(all);
+    while ((n = list_first(from)) != NULL) {
+        list_remove(n);
+        list_push_back(all, n);
+    }
+}
+
+/* The cluster has changed: whoever waits for a link of a node asks again, perhaps another one. Who
+ * asks for the same keeps his place. Standbys that do not let us in are given up: reads go
+ * elsewhere. So is a link for a question about what a transaction reads. */
+static void look_at_queued(struct sessions *ss)
+{
+    int64_t now = loop_now_us(ss->loop);
+    bool has_changed;
     struct list all;
     struct list *n;
 
     (void)view_refresh(ss->env->shm, &ss->view);
-    if (ss->view.version == ss->queued_version)
-        return;
+    has_changed = ss->view.version != ss->queued_version;
     ss->queued_version = ss->view.version;
-    list_init(&all);
-    while ((n = list_first(&ss->queued)) != NULL) {
-        list_remove(n);
-        list_push_back(&all, n);
-    }
-    while ((n = list_first(&all)) != NULL) {
-        list_remove(n);
-        list_push_back(&ss->queued, n);
-        client_unpark(LIST_ENTRY(n, struct errand, homeless_node)->client);
-    }
-}
-
-/* Standbys that do not let us in are given up: reads go elsewhere. So is a link for a question
- * about what a transaction reads. */
-static void look_at_logins(struct sessions *ss)
-{
-    int64_t now = loop_now_us(ss->loop);
-    struct list all;
-    struct list *n;
-
-    list_init(&all);
-    while ((n = list_first(&ss->queued)) != NULL) {
-        list_remove(n);
-        list_push_back(&all, n);
-    }
+    take_all(&ss->queued, &all);
     while ((n = list_first(&all)) != NULL) {
         struct errand *errand = LIST_ENTRY(n, struct errand, homeless_node);
         struct client *c = errand->client;
@@ -57,8 +47,8 @@ static void look_at_logins(struct sessions *ss)
         if (phase_is_opening((enum phase)c->sstate->phase) && now >= errand->not_before_us)
             link_fail_text(c->link, "08006", "node %d takes too long to let a session in",
                 c->link->pool->cluster_node);
-        else if (phase_is_waiting((enum phase)c->sstate->phase) && errand->ask_until_us != 0 &&
-                 now >= errand->ask_until_us)
+        else if (phase_is_waiting((enum phase)c->sstate->phase) &&
+                 (has_changed || (errand->ask_until_us != 0 && now >= errand->ask_until_us)))
             client_unpark(c);
     }
 }
@@ -86,12 +76,7 @@ static void look(struct timer *t)
     struct list *n;
     struct err err;
 
-    /* Going on with one client may end others: no walk, but one after the other from the front. */
-    list_init(&all);
-    while ((n = list_first(&ss->homeless)) != NULL) {
-        list_remove(n);
-        list_push_back(&all, n);
-    }
+    take_all(&ss->homeless, &all);
     while ((n = list_first(&all)) != NULL) {
         struct errand *errand = LIST_ENTRY(n, struct errand, homeless_node);
         struct client *c = errand->client;
@@ -114,8 +99,7 @@ static void look(struct timer *t)
                 sessions_look_again(ss, c->pool->cluster_node);
         }
     }
-    look_at_logins(ss);
-    look_at_queues(ss);
+    look_at_queued(ss);
     if (!list_is_empty(&ss->homeless) || !list_is_empty(&ss->queued))
         timer_start(ss->loop, t, LOOK_MS);
 }

@@ -104,7 +104,7 @@ HOT void lent_expect_end(struct client *c, unsigned op)
 
     if (s->owes_parameters) {
         s->owes_parameters = false;
-        c->link->tells = LINK_TELLS_NOTHING;
+        c->link->loan.tells = LINK_TELLS_NOTHING;
         expect_hold(&c->link->expect);
     }
     link_expect(c->link, op);

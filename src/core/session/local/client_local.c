@@ -92,7 +92,7 @@ static void local_sources(struct client *c, struct admin_sources *src)
     src->user = pool_user(c->pool);
     src->database = pool_database(c->pool);
     /* A superuser of another server is nobody here. */
-    src->is_operator = c->pool->is_superuser && client_orders_place(c) == ORDERS_OUR_SERVERS;
+    src->is_operator = pool_is_superuser(c->pool) && client_orders_place(c) == ORDERS_OUR_SERVERS;
     src->balance_node = c->pool->cluster_node;
     sessions_fill_node_source(ss, src);
     src->explain = exchange_explain;

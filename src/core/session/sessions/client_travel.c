@@ -49,8 +49,7 @@ struct client_mail {
     bool is_unix;
     bool is_proved;
     bool is_proved_here;
-    bool is_role_known;
-    bool is_superuser;
+    uint8_t role; /* enum pool_role */
 };
 
 /* ---- may it? ---- */
@@ -139,8 +138,7 @@ static void pack_client(const struct client *c, struct buf *out)
     m.traces = c->traces;
     m.is_proved = c->proof.is_proved;
     m.is_proved_here = c->proof.is_proved_here;
-    m.is_role_known = c->pool->is_role_known;
-    m.is_superuser = c->pool->is_superuser;
+    m.role = c->pool->role;
     travel_put(out, &m, sizeof m);
 }
 
@@ -293,10 +291,8 @@ static void unpack_pool(
 {
     c->pool = pool_attach(&c->ss->be, user, database, m->node);
     pool_check_place(c->pool); /* pools.conf may have been read again while it was on its way */
-    if (c->pool->is_role_known)
-        return;
-    c->pool->is_role_known = m->is_role_known;
-    c->pool->is_superuser = m->is_superuser;
+    if (!pool_is_role_known(c->pool))
+        c->pool->role = m->role;
 }
 
 static bool unpack(struct client *c, const struct client_mail *m, struct travel_bag *bag)

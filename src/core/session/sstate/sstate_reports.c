@@ -24,12 +24,9 @@ static bool has_other_role(const struct link *link)
 static void learn_role(const struct link *link)
 {
     struct slice super = paramset_get(&link->reported, slice_of_str("is_superuser"));
-    struct pool *pool = link->pool;
 
-    if (pool->is_role_known || super.p == NULL || has_other_role(link))
-        return;
-    pool->is_superuser = slice_eq_str(super, "on");
-    pool->is_role_known = true;
+    if (!pool_is_role_known(link->pool) && super.p != NULL && !has_other_role(link))
+        pool_note_role(link->pool, super);
 }
 
 /* What the link reports of settings that nobody has SET: when that is not what others of its pool
@@ -126,7 +123,7 @@ static void tell_default(struct client *c, struct link *link, struct slice name,
     struct buf out = {0};
 
     link->defaults_known = false;
-    if (!expect_head_is_ours(&link->expect) || link->tells != LINK_TELLS_HIS ||
+    if (!expect_head_is_ours(&link->expect) || link->loan.tells != LINK_TELLS_HIS ||
         c->phase != CL_ACTIVE || link->pool->cluster_node != c->pool->cluster_node ||
         (c->sstate->loan.has_put_settings && !is_of_reload(c, name, value)))
         return; /* what we put back is what all have been told */
@@ -140,7 +137,7 @@ void sstate_on_parameter(void *owner, struct link *link, struct slice name, stru
 
     /* What brings the link up to date is not heard of; what the client does, and what puts that
      * right, would be. */
-    if (link->tells == LINK_TELLS_NOTHING &&
+    if (link->loan.tells == LINK_TELLS_NOTHING &&
         (phase_is_repairing((enum phase)c->sstate->phase) || !expect_head_is_ours(&link->expect)))
         sstate_remember_told(c->sstate, name, paramset_get(&link->reported, name));
     if (!greeting_is_set(c->sstate->vars.client, name))
