@@ -10,6 +10,7 @@
 
 #include "base/buf.h"
 #include "base/slice.h"
+#include "plan/plan.h"
 
 struct route_question;
 
@@ -117,12 +118,8 @@ struct client_kind {
         const struct sql_facts *facts, int *node);
     /* One in a transaction may go as it is: see exchange_quick_goes_on. */
     bool (*goes_on)(struct client *c, struct slice sql);
-    /* *node is home: another one for a query that is known, or for a sequence, of which *kept may
-     * be sent again. FEED_PASS: it stands. */
-    enum feed_step (*choose)(
-        struct client *c, struct slice sql, const struct sql_facts **facts, int *node);
-    enum feed_step (*choose_batch)(
-        struct client *c, const char *p, const char *end, int *node, struct slice *kept);
+    /* plan_case.judge; NULL: nothing leaves home. */
+    plan_judge_fn *judge;
     /* The choice was made with this step, which is returned. */
     enum feed_step (*chosen)(struct client *c, enum feed_step step);
     /* Its transaction lives on a standby, which has not what `sql` reads: see plan_aside_lacks. */

@@ -5,6 +5,7 @@
 #ifndef PGP_SESSION_PLAN_INT_H
 #define PGP_SESSION_PLAN_INT_H
 
+#include "plan/plan.h"
 #include "route/route.h"
 #include "route/route_oracle.h"
 #include "route/route_reads.h"
@@ -22,6 +23,13 @@
 /* What is asked on the link that is borrowed for it. */
 enum plan_asking { ASKING_NONE, ASKING_CATALOGUE, ASKING_LSN, ASKING_REPLAY };
 
+/* The last write of the session, as far as its place in the WAL matters. */
+enum plan_lsn {
+    PLAN_LSN_KNOWN,
+    PLAN_LSN_DUE,  /* it has written since it knew that */
+    PLAN_LSN_FRESH /* asked for this very exchange */
+};
+
 struct plan_questions;
 struct plan_doubts;
 
@@ -32,7 +40,7 @@ struct plan {
     struct plan_doubts *doubts;       /* what was run without being known; NULL mostly */
     uint64_t *mark; /* tables written since the session was at rest, for dml_adaptive_global */
     uint64_t wait_lsn;
-    uint32_t wait_until_ms; /* of the loop's clock; with is_waiting */
+    uint32_t wait_until_ms; /* of the loop's clock; 0: it does not wait */
     uint32_t choice;        /* its place in the even sequence of choices */
     uint16_t ndraws;        /* from there on; the last is kept while the client is parked for it */
     uint8_t nmarks;
@@ -44,15 +52,12 @@ struct plan {
     uint8_t nunsure : 5;
     bool keeps_random : 1;
     bool ask_failed : 1;
-    bool tx_failed : 1;      /* the open transaction failed: its COMMIT is a ROLLBACK */
     bool rolls_back : 1;     /* the last statement sent was a lone ROLLBACK */
     bool commits_midway : 1; /* a statement sent commits, but leaves a transaction open */
     bool did_ddl : 1;        /* since the session was at rest, or in the open transaction */
     /* read_consistency */
-    bool lsn_due : 1;      /* the session has written since it knew its last LSN */
-    bool lsn_is_fresh : 1; /* asked for this very exchange */
+    uint8_t lsn : 2;       /* enum plan_lsn */
     bool wait_is_over : 1; /* the standby took too long: this exchange stays */
-    bool is_waiting : 1;
 };
 
 _Static_assert(sizeof(struct plan) <= 104, "an idle client has a budget");
@@ -94,8 +99,8 @@ const struct sql_facts *plan_facts_still(
  * and again. */
 void plan_decide_facts(
     struct client *c, struct slice sql, const struct sql_facts *facts, struct route_decision *d);
-/* plan_facts and plan_decide_facts in one. */
-const struct sql_facts *plan_decide(struct client *c, struct slice sql, struct route_decision *d);
+/* plan_facts and plan_decide_facts of a client in one; client_kind.judge. */
+plan_judge_fn plan_decide;
 /* What the router says of a prepared statement of a followed client. */
 void plan_decide_prep(struct client *c, struct prep *p, struct route_decision *d);
 /* The node for a read that is `known` (route_decision.known; `by_facts`: route_known_of) while
@@ -114,6 +119,10 @@ void plan_undraw(struct client *c);
 /* The statement is sent to where writes go: it may decide about later reads. */
 void plan_note_write(struct client *c, const struct route_decision *d);
 
+/* plan_case.c: the case of a client that has no link to send on (plan.h). It may be moved to
+ * another node's pool for that. */
+void plan_case_of(struct client *c, struct plan_case *in);
+
 /* plan_again.c: what may be sent again elsewhere */
 /* True when the messages do nothing at all when they fail. */
 bool plan_again_is_whole(struct client *c, struct slice msgs);
@@ -121,10 +130,6 @@ bool plan_again_is_whole(struct client *c, struct slice msgs);
 bool plan_again_is_read(struct client *c, struct slice msgs, struct route_decision *missing);
 /* client_kind.reads. */
 bool plan_reads(struct client *c, struct slice sql);
-/* True when all that a link, outside of a transaction, owes for these messages is ReadyForQuery,
- * and that cannot be an error any more: a lone statement of a simple query is committed before its
- * CommandComplete; in the extended protocol that is true of reads alone. */
-bool plan_again_is_over(struct client *c, const struct link *link, struct slice msgs);
 /* Something that is owed there is for the client. */
 bool plan_owes_client(const struct expect *owed);
 /* Puts what the client sent since behind what is made again, and frees it there. `is_open`: the
@@ -199,8 +204,6 @@ int plan_lookup(void *ctx, const struct route_question *q, uint32_t *bits);
 uint64_t plan_answers_id(const struct client *c);
 /* Whose answers of the catalogue count for the client. */
 struct route_scope plan_scope(const struct client *c);
-/* Whom to ask what `d` has to ask: `primary`, or as relcache_query_target says. */
-int plan_ask_node(const struct client *c, const struct route_decision *d, int primary);
 /* Sends the questions of `d` (NULL: those kept) on `link`, on which nothing is owed. Sets
  * b->asking; the link's owner calls plan_on_row for each of its own rows and plan_ask_done when it
  * is quiet. */
@@ -219,10 +222,6 @@ void plan_unsure_end(struct client *c);
 void plan_note_doubt(struct client *c, struct slice sql, const struct route_decision *d);
 /* It never happened, or the session ends. */
 void plan_drop_doubts(struct plan *b);
-/* dml_adaptive_global: the tables that the statement writes to have to be known by number. True
- * when something has to be asked for that, which is put into `missing`. */
-bool plan_lacks_marks(
-    struct client *c, const struct sql_facts *facts, struct route_decision *missing);
 /* Sends a question of our own: its rows go to plan_on_row (by link_owner_ops.on_own_row). */
 void plan_send_question(struct client *c, struct link *link, struct slice sql);
 void plan_questions_free(struct plan_questions **qp);

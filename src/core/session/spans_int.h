@@ -122,16 +122,14 @@ enum sstate_tx {
     SSTATE_TX_UNTOLD   /* it failed, and the client has not been told */
 };
 
-/* Reads that leave the transaction (plan_away.c). */
+/* Reads that leave the transaction (plan.h, plan_away.c). */
 struct tx_leave {
-    bool may_go_out : 1;     /* the present exchange may leave, as the transaction's reads may */
-    bool was_out : 1;        /* one did */
-    bool has_read : 1;       /* a read that left was more than SHOW */
-    bool needs_snapshot : 1; /* with BEGIN: the client has read in it before */
-    bool portal_left : 1;    /* the home has another unnamed portal than the client believes */
-    bool home_fails : 1;     /* a read that was out failed: so does its transaction */
-    bool has_portal : 1;     /* BEGIN was executed by the protocol */
-    bool sees_commits : 1;   /* each statement has a snapshot of its own, as far as BEGIN says */
+    bool may_go_out : 1;   /* the present exchange may leave, as the transaction's reads may */
+    bool was_out : 1;      /* one did */
+    uint8_t snapshot : 2;  /* enum plan_snapshot: the client has read in it elsewhere */
+    bool portal_left : 1;  /* the home has another unnamed portal than the client believes */
+    bool home_fails : 1;   /* a read that was out failed: so does its transaction */
+    bool sees_commits : 1; /* each statement has a snapshot of its own, as far as BEGIN says */
 };
 
 /* What leg_repair put right, should it be cut short: a cancel request, a timeout. */

@@ -34,7 +34,7 @@ static inline int32_t sstate_pid_of(uint32_t client_id)
 /* What puts a link right is cut short by a cancel that came too late: made again so many times. */
 #define SSTATE_MAX_REPAIRS 3
 /* Messages kept, to be sent again when the link dies before it has answered. */
-#define SSTATE_RETRY_MAX 65536
+#define SSTATE_RETRY_MAX PLAN_KEPT_MAX
 /* What that many clients at once need for an exchange is kept for the next ones. */
 #define SPARE_ERRANDS 64
 
@@ -51,12 +51,6 @@ struct tx_end {
     bool ends_failed;        /* it is the COMMIT of one that has failed: the same */
     struct sstate_vars vars; /* behind COMMIT */
     struct sstate_vars tx;   /* behind ROLLBACK, which may be what the server makes of it */
-};
-
-/* A Describe of a word that ends a transaction: what it is answered with is known. */
-struct word_described {
-    uint32_t serial; /* of its op */
-    char what;       /* S: of the statement, P: of a portal; 0: none */
 };
 
 /* A wish for a link, while it is one. */
@@ -118,7 +112,6 @@ struct errand {
     struct tx_leave leave; /* by the transaction */
     uint32_t tx_pins;      /* before the transaction */
     uint32_t untied;       /* by a DISCARD ALL that is not answered yet */
-    struct word_described described[2]; /* in the present sequence; older ones go first */
     struct mend mend;
     struct savepoints savepoints;
     struct tx_end *ends;        /* sent, their tags not seen; oldest first */
@@ -325,7 +318,7 @@ bool follow_virtual_query(struct client *c, struct slice sql, const struct sql_f
  * are answered, errand->nskip of them are still to be taken. */
 bool follow_virtual_word(struct client *c, const char *p, const char *end);
 /* The client was told this BEGIN by another worker. */
-void follow_virtual_begin_again(struct client *c, struct slice sql, bool has_portal);
+void follow_virtual_begin_again(struct client *c, struct slice sql);
 /* Sends the BEGIN that was answered; its replies are swallowed. */
 void follow_virtual_put(struct client *c, struct feed_run *run);
 
@@ -334,12 +327,6 @@ void follow_virtual_put(struct client *c, struct feed_run *run);
 void plan_away_begun(struct client *c, const struct sql_tx *tx);
 /* BEGIN was answered, or is sent alone. */
 void plan_away_begin(struct client *c, const struct sql_tx *tx);
-/* True when the read may leave: d->node is then where to. */
-bool plan_away_may(const struct client *c, struct slice sql, struct route_decision *d);
-/* It leaves. */
-void plan_away_note(struct client *c, const struct sql_facts *facts);
-/* The transaction begins in earnest with this statement. */
-void plan_away_ends(struct client *c, const struct sql_facts *facts);
 /* A statement is sent to where the transaction lives: it may keep the reads behind it there. */
 void plan_away_note_home(struct client *c, const struct sql_stmt *st);
 /* An error of such a read: true when it is kept from the client. */
@@ -350,8 +337,6 @@ bool leg_away_over(struct client *c, bool failed, bool was_cut);
 void plan_away_lost(struct client *c);
 /* A read elsewhere has failed: so has the transaction at home. */
 void plan_away_fail(struct sstate *s);
-/* True when a read may leave the open transaction now, as far as its text does not matter. */
-bool plan_away_is_possible(const struct client *c);
 
 /* plan_aside.c: the link of a transaction while a read of it runs elsewhere */
 /* It could be set aside now. */
@@ -382,16 +367,11 @@ enum feed_step exchange_begin_batch(
 int sstate_write_node(struct client *c);
 /* A link of that node, brought up to date; or none yet. */
 enum feed_step exchange_get_link(struct client *c, struct feed_run *run, int node);
-/* client_kind.choose and .choose_batch. */
-enum feed_step exchange_choose(
-    struct client *c, struct slice sql, const struct sql_facts **facts, int *node);
-enum feed_step exchange_choose_batch(
-    struct client *c, const char *p, const char *end, int *node, struct slice *kept);
 /* The messages of the exchange are kept as long as it may be sent again. */
 void leg_keep(struct client *c, struct slice msgs);
-/* PGPOOL EXPLAIN: what the router lacks is asked, where the statement itself would have it asked.
- * FEED_PASS: there is nothing to ask, or it was. */
-enum feed_step exchange_ask_first(struct client *c, struct slice sql, struct route_decision *d);
+/* PGPOOL EXPLAIN: what the statement itself would ask or wait for is asked first. False: nothing.
+ */
+bool exchange_asks_first(struct client *c, struct slice sql);
 /* A connection of that node was lost a moment ago. */
 bool sstate_is_avoided(const struct client *c, int node);
 /* The link was told a simple query of ours: the unnamed statement is gone there. */
@@ -422,6 +402,8 @@ bool exchange_quick_goes_on(struct client *c, struct slice sql);
 bool exchange_quick_ends(struct client *c);
 
 /* sstate_effects.c: what statements would do to the session */
+/* On a standby they would be taken in vain. */
+bool effects_takes_advisory_locks(const struct sql_stmt *st);
 /* A function that lets go of advisory locks of the session. */
 bool effects_is_unlock(struct slice function);
 /* One statement of a string; all of it when that is not known. */
@@ -478,8 +460,6 @@ void follow_note_code(struct client *c);
  * its end, nothing of its own told yet: the transaction is over, whatever became of the server's
  * word. 0: they are something else. */
 unsigned follow_owed_rollback(const struct sstate *s, const struct link *link);
-/* What the Describe with this serial describes: S, P; 0: nothing that is known here. */
-char word_described(const struct sstate *s, uint32_t serial);
 /* A statement of the client has ended with `tag`, which is passed on. */
 void follow_note_tag(struct client *c, struct slice tag);
 /* An exchange is over. */
@@ -522,9 +502,6 @@ void follow_names_learn(struct client *c, struct slice name, struct slice body);
 /* follow_known.c: while all links are in use. A Parse of a name and a Sync, of a text that a link
  * knows: answered here when this is true, up to that Sync. */
 bool follow_known_parsed(struct client *c, struct slice msg, const char *end);
-/* A sequence of nothing but Close at `p`: true when it was answered, up to its Sync or Flush;
- * errand->nskip of its messages are still to be taken. */
-bool follow_known_closed(struct client *c, const char *p, const char *end);
 /* Messages of the extended protocol that name statements; `msg` may be incomplete. */
 enum feed_step follow_parse(struct client *c, struct feed_run *run, struct slice msg);
 enum feed_step follow_bind(struct client *c, struct feed_run *run, struct slice msg, bool is_whole);

@@ -76,12 +76,10 @@ def test_what_a_lost_transaction_set(fake, start_pool):
 
 ENDS = {"simple": lambda word: [query(word)],
         "extended": lambda word: [parse(word), bind(), execute(), SYNC],
-        "described": lambda word: [parse(word), bind(), describe("", "P"), execute(), SYNC],
-        "known": lambda word: [parse(word), describe("", "S"), bind(), describe("", "P"), execute(), SYNC],
         "in_front": lambda word: [query(word), query("select 2")]}
 
 
-TYPES = {"extended": "12CZ", "described": "12nCZ", "known": "1tn2nCZ"}
+TYPES = {"extended": "12CZ"}
 
 
 def test_rollback_whose_link_dies(fake, start_pool):
@@ -116,13 +114,28 @@ def test_rollback_whose_link_dies(fake, start_pool):
     c.bye()
 
 
+def test_described_rollback_whose_link_dies(fake, start_pool):
+    """Where a Describe goes with it, which no driver does, its client hears that the transaction is lost, and ends it."""
+    pool = start_pool(fake(Doomed()).address, num_init_children=1, pool_mode="transaction", health_check_period=0,
+                      sr_check_period=0)
+    c = login(pool, user="fake")
+    c.simple("begin")
+    c.simple("select 1")
+    c.send(parse("rollback /* die */"), bind(), describe("", "P"), execute(), SYNC)
+    found = c.ready()
+    assert (states(found), found[-1].body) == (["08006"], b"E")
+    found = c.simple("rollback")
+    assert (states(found), found[-1].body) == ([], b"I")
+    c.bye()
+
+
 ANSWERS = {"new": (lambda: [parse("rollback", "r2"), bind((), "die", "r2"), execute("die"), SYNC], "12CZ"),
-           "described": (lambda: [bind((), "die", "r1"), describe("die", "P"), execute("die"), SYNC], "2nCZ")}
+           "known": (lambda: [bind((), "die", "r1"), execute("die"), SYNC], "2CZ")}
 
 
 @pytest.mark.parametrize("how", list(ANSWERS))
 def test_rollback_with_a_name_whose_link_dies(fake, start_pool, how):
-    """So it is with a statement that has a name, which is there afterwards; and with what a Describe of it is due."""
+    """So it is with a statement that has a name, which is there afterwards."""
     pool = start_pool(fake(Doomed()).address, num_init_children=1, pool_mode="transaction", health_check_period=0,
                       sr_check_period=0)
     c = login(pool, user="fake")
@@ -193,12 +206,12 @@ def test_extended_rollback_whose_link_dies(fake, start_pool, mode):
     pool = start_pool(server, server, num_init_children=1, load_balance_mode=True, health_check_period=0,
                       sr_check_period=0, pool_mode=mode)
     c = login(pool, user="fake")
-    for how in ("extended", "described", "known", "new"):
+    for how in ("extended", "known", "new"):
         for number, (first, word, told) in enumerate((("select 1", "rollback", []), ("select fail", "rollback", []),
                                                       ("select fail", "commit", []), ("select 1", "commit", ["08006"]))):
             name, text = f"{'last' if how == 'known' else 'new'} {number}", f"{word} /* once {how} {number} */"
             portal = "die" if how == "known" else ""
-            messages = {"extended": [parse(text), bind()], "described": [parse(text), bind(), describe("", "P")],
+            messages = {"extended": [parse(text), bind()],
                         "known": [bind((), portal, name)], "new": [parse(text, name), bind((), "", name)]}[how]
             if how == "known":
                 c.send(parse(word, name), SYNC)
@@ -213,7 +226,7 @@ def test_extended_rollback_whose_link_dies(fake, start_pool, mode):
             if told:
                 c.simple("rollback")
             else:
-                types = {"extended": "12CZ", "described": "12nCZ", "known": "2CZ", "new": "12CZ"}[how]
+                types = {"extended": "12CZ", "known": "2CZ", "new": "12CZ"}[how]
                 assert "".join(m.type for m in found if m.type != "S") == types, (how, first, word)
                 assert [m.body for m in found if m.type == "C"] == [b"ROLLBACK\0"], (how, first, word)
             found = c.simple("select 2")

@@ -249,7 +249,8 @@ HOT static void tell_room(struct client *c)
     struct cached_worker *w = c->ss->cache;
     struct sstate *s = c->sstate;
 
-    s->errand->leave.needs_snapshot = s->errand->leave.needs_snapshot || s->tx == SSTATE_TX_VIRTUAL;
+    if (s->tx == SSTATE_TX_VIRTUAL)
+        s->errand->leave.snapshot = PLAN_SNAPSHOT_DUE;
     if (s->errand->cache != NULL)
         s->errand->cache->wait_until_us = 0;
     client_stats_on_bytes_out(&c->stats, w->room.len);

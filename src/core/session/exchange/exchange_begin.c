@@ -24,259 +24,109 @@
 /* A sequence longer than this is not looked through. */
 #define BATCH_LOOK_MAX 64
 
-/* Borrows a link for `d`; NULL: for the questions that are kept. */
-static enum feed_step ask_at(struct client *c, int node, const struct route_decision *d)
+/* Settings of the client in front of a question: names have to mean what they mean to it. */
+static enum feed_step put_settings(struct client *c, const struct plan_choice *p)
 {
-    struct sstate *s = c->sstate;
-    enum feed_step step;
+    struct feed_run run = {0};
+    enum feed_step step = lent_put_settings(c, &run, PHASE_ASK_SYNCING);
 
-    step = leg_attach_to_ask(c, node);
-    if (step != FEED_PASS)
-        return step;
-    if (c->link->vars != s->vars.client) {
-        /* Names have to mean what they mean to the client: the settings first. */
-        struct feed_run run = {0};
-
-        step = lent_put_settings(c, &run, PHASE_ASK_SYNCING);
-        feed_flush(c, &run);
-        s->loan.is_fresh = true;
-        if (step != FEED_PASS) {
-            if (d != NULL)
-                plan_ask_later(c, d);
-            return step;
-        }
-    }
-    phase_goto(c, PHASE_ASKING);
-    plan_ask(c, c->link, d);
-    return FEED_PARK;
-}
-
-/* Questions about the catalogue need a link for a moment. In a transaction that has one it is
- * another one, of the server where the transaction lives; who cannot have that at once is not kept
- * waiting (would_queue), and what was to be asked is asked when the transaction is over. */
-static enum feed_step ask(struct client *c, const struct route_decision *d)
-{
-    const struct link *home = c->sstate->errand->home;
-
-    if (home == NULL)
-        return ask_at(c, plan_ask_node(c, d, sstate_write_node(c)), d);
-    plan_ask_later(c, d);
-    return ask_at(c, home->pool->cluster_node, d);
-}
-
-/* A transaction that has its link lets its reads leave it, and what keeps this one is only that
- * something is not known yet: of what it names, or the isolation level of who says none. Who was
- * let in by the server alone has no second link there. */
-static bool may_ask_from_home(const struct client *c, const struct route_decision *d)
-{
-    const struct link *home = c->sstate->errand->home;
-
-    return home != NULL && home->pool == c->pool && c->sstate->errand->leave.may_go_out &&
-           (d->reason == ROUTE_R_ASK || d->reason == ROUTE_R_TX_PRIMARY) &&
-           client_may_reuse(c, c->pool);
-}
-
-/* What the router says of one text. */
-WARM static enum feed_step route_one(
-    struct client *c, struct slice sql, struct route_decision *d, const struct sql_facts **facts)
-{
-    struct plan *b = c->plan;
-    struct route_decision missing;
-
-    b->tx_status = sstate_tx_status(c);
-    *facts = plan_decide(c, sql, d);
-    if (d->must_ask && !b->ask_failed &&
-        (b->tx_status == 'I' || c->sstate->tx == SSTATE_TX_VIRTUAL || may_ask_from_home(c, d)))
-        return ask(c, d);
-    if (d->must_ask && c->sstate->errand->home != NULL)
-        plan_ask_later(c, d);
-    if ((b->tx_status == 'I' || c->sstate->tx == SSTATE_TX_VIRTUAL) &&
-        plan_lacks_marks(c, *facts, &missing))
-        return ask(c, &missing);
-    return FEED_PASS;
-}
-
-/* A read, or what begins a transaction that only reads: the router names the primary for all else.
- */
-WARM static bool is_decided_read(const struct client *c, const struct route_decision *d)
-{
-    return !d->must_ask && !c->plan->wait_is_over && conf_has_node(c->ss->conf, d->node) &&
-           (d->class == ROUTE_EITHER ||
-               (d->class != ROUTE_PRIMARY && d->node != c->pool->cluster_node));
-}
-
-static bool may_leave(const struct client *c, const struct route_decision *d)
-{
-    return is_decided_read(c, d) && !d->must_wait;
-}
-
-/* While there is no primary a standby stands in for it, which may lack what the session wrote. */
-static bool stand_in_lacks(const struct client *c, int node)
-{
-    const struct view *v = &c->ss->view;
-
-    return v->primary != node && view_must_hold_writes(v) &&
-           c->ss->conf->read_consistency != CONF_READ_EVENTUAL &&
-           (plan_is_lsn_due(c) ||
-               plan_worker_replayed_lsn(c->ss)[node] < c->plan->rs.last_write_lsn);
-}
-
-/* read_consistency: a read that goes to a standby has to know how far the primary has written, and
- * the standby how far it has replayed. Both are asked on links that are borrowed for it. */
-WARM static enum feed_step see_enough(struct client *c, const struct route_decision *d)
-{
-    bool is_due = plan_is_lsn_due(c);
-    enum feed_step step;
-    int primary;
-
-    if (c->sstate->errand->home != NULL)
-        return FEED_PASS; /* what had to be asked would not leave */
-    primary = sstate_write_node(c);
-
-    if (!is_decided_read(c, d))
-        return FEED_PASS;
-    if ((d->node == primary || sstate_is_avoided(c, d->node)) && primary != VIEW_NO_NODE)
-        return stand_in_lacks(c, primary) ? leg_wait_for_primary(c) : FEED_PASS;
-    if (sstate_is_avoided(c, d->node) || (!is_due && !d->must_wait))
-        return FEED_PASS;
-    if (is_due && (primary == VIEW_NO_NODE || view_must_hold_writes(&c->ss->view)))
-        return leg_wait_for_primary(c);
-    step = leg_attach_to_ask(c, is_due ? primary : d->node);
-    if (step != FEED_PASS)
-        return step;
-    phase_goto(c, PHASE_ASKING);
-    if (is_due)
-        plan_ask_lsn(c);
-    else
-        plan_ask_replay(c, d->wait_lsn);
-    return FEED_PARK;
-}
-
-enum feed_step exchange_ask_first(struct client *c, struct slice sql, struct route_decision *d)
-{
-    struct sstate *s = c->sstate;
-    enum feed_step step = FEED_PASS;
-
-    if (s->phase <= PHASE_WAITING && (sstate_tx_status(c) == 'I' || s->tx == SSTATE_TX_VIRTUAL)) {
-        if (d->must_ask && !c->plan->ask_failed)
-            return ask(c, d);
-        (void)plan_away_may(c, sql, d);
-        step = see_enough(c, d);
-    }
-    if (step == FEED_PASS)
-        lent_stop_asking(c);
+    feed_flush(c, &run);
+    c->sstate->loan.is_fresh = true;
+    if (step != FEED_PASS && p->asks == PLAN_ASKS_CATALOGUE)
+        plan_ask_later(c, &p->route);
     return step;
 }
 
-/* May a read be made again that names what may be a view? */
-static enum feed_step ask_unsure(struct client *c)
+static void put_question(struct client *c, const struct plan_choice *p)
 {
-    int node = sstate_write_node(c);
-
-    if (node == VIEW_NO_NODE || sessions_must_hold_writes(c->ss))
-        return leg_wait_for_primary(c);
-    return ask_at(c, node, NULL);
-}
-
-static void begin_choice(struct sstate *s)
-{
-    s->again.is_read = false;
-    s->errand->place = PLACE_HOME;
-    s->errand->is_cut = false;
-    s->errand->kept_len = 0;
-}
-
-/* A read goes to `to`, unless that has just failed. In a transaction it has then left it
- * (`is_out`), or the transaction begins with it: one that may write, where writes go, also while
- * there is no primary and something else stands in for it. */
-static void choose_read(struct client *c, int to, bool is_out, int *node)
-{
-    struct sstate *s = c->sstate;
-
-    if (!is_out && s->tx == SSTATE_TX_VIRTUAL && !c->plan->rs.tx_read_only &&
-        view_must_hold_writes(&c->ss->view)) {
-        s->again.may_retry = false;
-        return;
+    phase_goto(c, PHASE_ASKING);
+    switch (p->asks) {
+    case PLAN_ASKS_CATALOGUE:
+        plan_ask(c, c->link, &p->route);
+        break;
+    case PLAN_ASKS_KEPT:
+        plan_ask(c, c->link, NULL);
+        break;
+    case PLAN_ASKS_WRITTEN:
+        plan_ask_lsn(c);
+        break;
+    case PLAN_ASKS_REPLAYED:
+        plan_ask_replay(c, p->route.wait_lsn);
+        break;
     }
-    if (sstate_is_avoided(c, to))
-        is_out = false;
-    else
-        *node = to;
-    s->again.is_read = true;
-    s->errand->place = is_out ? PLACE_OUT : PLACE_HOME;
-    s->again.may_retry = is_out || !plan_away_is_possible(c);
 }
 
-/* In session mode a transaction of a session that is tied lives where its temporary tables, cursors
- * and locks are: what follows in it may name them. Reads by themselves are judged by what they
- * name.
- */
-static bool stays_for_ties(const struct client *c, bool is_alone)
+/* A question needs a link for a moment. In a transaction that has one it is another one; who cannot
+ * have that at once is not kept waiting (would_queue), and what was to be asked is asked when the
+ * transaction is over. */
+static enum feed_step ask(struct client *c, const struct plan_choice *p)
 {
-    const struct sstate *s = c->sstate;
+    bool is_of_names = p->asks == PLAN_ASKS_CATALOGUE || p->asks == PLAN_ASKS_KEPT;
+    enum feed_step step;
 
-    return lent_keeps(s) && s->pins != 0 && !is_alone;
-}
-
-/* Where the transaction lives, or will. */
-static int home_node(struct client *c)
-{
-    const struct link *home = c->sstate->errand->home;
-
-    return home != NULL ? home->pool->cluster_node : sstate_write_node(c);
-}
-
-static bool ends_process(const struct client *c, const struct route_decision *d)
-{
-    return d->reason == ROUTE_R_BACKEND_PID && conf_has_node(c->ss->conf, d->node) &&
-           c->sstate->tx != SSTATE_TX_VIRTUAL && c->sstate->errand->home == NULL;
-}
-
-/* Where the router wants it, when that may be; else where the transaction lives, or writes go. */
-WARM static void follow_route(struct client *c, const struct sql_facts *facts,
-    const struct route_decision *d, bool is_out, int *node)
-{
-    struct sstate *s = c->sstate;
-    bool is_read = d->class == ROUTE_EITHER && s->tx != SSTATE_TX_VIRTUAL;
-
-    if (ends_process(c, d)) {
-        *node = d->node; /* where the process is that it ends */
-        s->again.is_read = true;
-        return;
-    }
-    if ((is_read && !d->must_ask && s->errand->home == NULL) || d->reason == ROUTE_R_VOLATILE_VIEW)
-        s->again.may_retry = is_read; /* what it calls is known to change nothing; a view may */
-    if (may_leave(c, d) && !stays_for_ties(c, is_out || is_read)) {
-        choose_read(c, d->node, is_out, node);
-        if (s->errand->place == PLACE_OUT)
-            plan_away_note(c, facts);
-        return;
-    }
-    plan_away_ends(c, facts);
-    plan_note_write(c, d);
-}
-
-WARM enum feed_step exchange_choose(
-    struct client *c, struct slice sql, const struct sql_facts **facts, int *node)
-{
-    struct sstate *s = c->sstate;
-    struct route_decision d;
-    enum feed_step step = route_one(c, sql, &d, facts);
-    bool is_out;
-
+    if (p->asks == PLAN_ASKS_CATALOGUE && c->sstate->errand->home != NULL)
+        plan_ask_later(c, &p->route);
+    step = leg_attach_to_ask(c, p->node);
+    if (step == FEED_PASS && is_of_names && c->link->vars != c->sstate->vars.client)
+        step = put_settings(c, p);
     if (step != FEED_PASS)
         return step;
-    is_out = plan_away_may(c, sql, &d);
-    if (s->errand->home != NULL && !is_out) {
-        plan_ask_reset(c->plan);
-        plan_away_ends(c, *facts);
-        return FEED_PASS;
+    put_question(c, p);
+    return FEED_PARK;
+}
+
+/* FEED_PASS: nothing has to be asked or waited for. */
+static enum feed_step see_verdict(struct client *c, const struct plan_choice *p)
+{
+    switch (p->verdict) {
+    case PLAN_ASK:
+        return ask(c, p);
+    case PLAN_WAIT:
+        return leg_wait_for_primary(c);
+    case PLAN_GO:
+        break;
     }
-    step = see_enough(c, &d);
-    if (step != FEED_PASS)
+    return FEED_PASS;
+}
+
+bool exchange_asks_first(struct client *c, struct slice sql)
+{
+    struct plan_choice p;
+    struct plan_case in;
+    enum feed_step step = FEED_PASS;
+
+    if (c->sstate->phase <= PHASE_WAITING && c->sstate->errand->home == NULL) {
+        plan_case_of(c, &in);
+        plan_query(&in, sql, plan_facts(c->ss, sql), &p);
+        step = see_verdict(c, &p);
+    }
+    if (step == FEED_PASS)
+        lent_stop_asking(c);
+    return step != FEED_PASS;
+}
+
+/* Carries out what was chosen, as far as it is to be known before there is a link. */
+static enum feed_step take_choice(struct client *c, const struct plan_choice *p, int *node)
+{
+    struct sstate *s = c->sstate;
+    enum feed_step step;
+
+    s->again.is_read = p->way >= PLAN_READS;
+    s->again.may_retry = (p->retry & PLAN_RETRY_READ) != 0;
+    s->again.may_replan = (p->retry & PLAN_RETRY_REPLAN) != 0;
+    s->errand->place = p->way == PLAN_LEAVES ? PLACE_OUT : PLACE_HOME;
+    s->errand->is_cut = p->is_cut;
+    s->errand->kept_len = 0;
+    *node = p->node;
+    step = see_verdict(c, p);
+    if (step != FEED_PASS || c->kind->judge == NULL)
         return step;
     plan_ask_reset(c->plan);
-    follow_route(c, *facts, &d, is_out, node);
+    s->errand->leave.snapshot = p->snapshot & 3U;
+    if (p->asks_later)
+        plan_ask_later(c, &p->route);
+    if (p->way == PLAN_WRITES)
+        plan_note_write(c, &p->route);
     return FEED_PASS;
 }
 
@@ -284,22 +134,14 @@ WARM enum feed_step exchange_choose(
 WARM static enum feed_step choose(
     struct client *c, struct slice sql, const struct sql_facts **facts, int *node)
 {
-    struct sstate *s = c->sstate;
-    bool is_lost = sstate_tx_is_lost(s);
+    struct plan_choice p;
+    struct plan_case in;
 
-    *node = home_node(c);
-    begin_choice(s);
-    if (c->plan->nunsure > 0)
-        return ask_unsure(c);
-    if (plan_aside_is_standby(c)) {
-        choose_read(c, sstate_write_node(c), true, node);
-        s->again.may_retry = false; /* at home it can only fail */
-        return FEED_PASS;
-    }
-    s->again.may_replan = !is_lost && *facts != NULL && follow_sql_executes(c, *facts) != NULL;
-    s->again.may_retry =
-        *facts != NULL && route_is_plain_read(*facts) && !plan_away_is_possible(c) && !is_lost;
-    return *facts == NULL || is_lost ? FEED_PASS : c->kind->choose(c, sql, facts, node);
+    plan_case_of(c, &in);
+    in.may_replan = *facts != NULL && follow_sql_executes(c, *facts) != NULL;
+    plan_query(&in, sql, *facts, &p);
+    *facts = p.facts;
+    return take_choice(c, &p, node);
 }
 
 /* On the link that is there. FEED_PARK: not yet. */
@@ -377,9 +219,10 @@ WARM static enum feed_step go_on(struct client *c, struct feed_run *run, bool is
 
     if (step != FEED_PASS)
         return step;
-    if (t->leave.needs_snapshot && t->place != PLACE_OUT && !c->sstate->loan.is_fresh)
-        lent_put_own_query(c, run, slice_of_str("SELECT"));
-    t->leave.needs_snapshot = t->leave.needs_snapshot && c->sstate->loan.is_fresh;
+    if (t->leave.snapshot != PLAN_SNAPSHOT_DUE || t->place == PLACE_OUT || c->sstate->loan.is_fresh)
+        return FEED_PASS;
+    lent_put_own_query(c, run, slice_of_str("SELECT"));
+    t->leave.snapshot = PLAN_SNAPSHOT_NONE;
     return FEED_PASS;
 }
 
@@ -485,191 +328,23 @@ WARM enum feed_step exchange_begin_query(struct client *c, struct feed_run *run,
     return step == FEED_STOP ? step : c->kind->chosen(c, step); /* who has gone has no kind */
 }
 
-/* What a look ahead over a sequence found. */
-struct batch_look {
-    bool is_closed;
-    bool has_execute;
-    bool may_leave;
-    bool is_out;          /* of a transaction that has not begun: all of it may leave */
-    bool has_out;         /* some of the sequence may leave its transaction */
-    bool is_bound;        /* Bind of the unnamed portal is in it */
-    bool has_portal;      /* anything of a portal is */
-    bool is_cut;          /* it prepares statements and ends with a Flush; its Sync is to come */
-    struct slice unnamed; /* SQL of the Parse in this sequence */
-    struct slice named;   /* the last name parsed in it */
-    const char *end;
-    int node;
-};
-
-static enum feed_step look_at_sql(struct client *c, struct slice sql, struct batch_look *look)
-{
-    const struct sql_facts *facts;
-    struct route_decision d;
-    enum feed_step step = route_one(c, sql, &d, &facts);
-
-    if (step == FEED_PASS && plan_away_may(c, sql, &d)) {
-        look->has_out = true;
-        plan_away_note(c, facts);
-    } else if (step == FEED_PASS && plan_away_is_possible(c)) {
-        plan_away_ends(c, facts);
-        look->is_out = false;
-    }
-    if (c->sstate->errand->home != NULL && !look->is_out)
-        look->may_leave = false;
-    if (step == FEED_PASS)
-        step = see_enough(c, &d);
-    if (step != FEED_PASS)
-        return step;
-    if (may_leave(c, &d))
-        look->node = d.node;
-    else
-        look->may_leave = false;
-    return FEED_PASS;
-}
-
-static enum feed_step look_at_bind(struct client *c, struct slice name, struct batch_look *look)
-{
-    struct names_entry *n;
-
-    if (name.n == 0 ? look->unnamed.p != NULL : prep_is_same_name(name, look->named))
-        return FEED_PASS; /* judged when it was parsed */
-    if (name.n == 0 && c->sstate->names.unnamed != NULL)
-        return look_at_sql(c, prep_sql(c->sstate->names.unnamed), look);
-    n = names_find(&c->sstate->names, name);
-    if (n != NULL && n->prep != NULL)
-        return look_at_sql(c, prep_sql(n->prep), look);
-    look->may_leave = false;
-    return FEED_PASS;
-}
-
-/* One with a name outlives the sequence, and one that was not bound in it comes from another. */
-static void look_at_portal(struct slice name, struct batch_look *look)
-{
-    look->has_portal = true;
-    if (name.n > 0 || !look->is_bound)
-        look->is_out = false;
-}
-
-/* In a transaction that has not begun what a portal or statement is has to be known. */
-static enum feed_step look_at_describe(
-    struct client *c, const struct batch_msg *m, struct batch_look *look)
-{
-    look->has_portal = look->has_portal || m->what != 'S';
-    if (!plan_away_is_possible(c))
-        return FEED_PASS;
-    if (m->what == 'S')
-        return look_at_bind(c, m->name, look);
-    look_at_portal(m->portal, look);
-    return FEED_PASS;
-}
-
-static enum feed_step look_at_message(
-    struct client *c, const struct batch_msg *m, struct batch_look *look)
-{
-    if (m->is_bad) {
-        look->may_leave = false;
-        return FEED_PASS;
-    }
-    switch (m->type) {
-    case FE_PARSE:
-        if (m->name.n == 0)
-            look->unnamed = m->sql;
-        else
-            look->named = m->name;
-        return look_at_sql(c, m->sql, look);
-    case FE_BIND:
-        look->is_bound = true;
-        look_at_portal(m->portal, look);
-        return look_at_bind(c, m->name, look);
-    case FE_EXECUTE:
-        look->has_execute = true;
-        look_at_portal(m->portal, look);
-        look->is_out = look->is_out && m->max_rows == 0; /* it might be gone on with */
-        return FEED_PASS;
-    case FE_SYNC:
-        look->is_closed = true;
-        return FEED_PASS;
-    case FE_DESCRIBE:
-        return look_at_describe(c, m, look);
-    default:
-        look->may_leave = false;
-        return FEED_PASS;
-    }
-}
-
-static enum feed_step look_ahead(
-    struct client *c, const char *p, const char *end, struct batch_look *look)
-{
-    struct batch_msg m;
-    enum feed_step step;
-    int n;
-
-    look->may_leave = true;
-    look->is_out = plan_away_is_possible(c);
-    for (n = 0; n < BATCH_LOOK_MAX && batch_next(&p, end, &m); n++) {
-        look->is_cut = m.type == FE_FLUSH && !m.is_bad && p == end && !look->has_portal;
-        if (look->is_cut)
-            break;
-        step = look_at_message(c, &m, look);
-        if (step != FEED_PASS)
-            return step;
-        look->end = p;
-        if (look->is_closed || !look->may_leave)
-            break;
-    }
-    look->may_leave = look->may_leave &&
-                      (look->is_cut || (look->is_closed && (look->has_execute || look->is_out)));
-    look->is_out = look->is_out && look->may_leave;
-    return FEED_PASS;
-}
-
-enum feed_step exchange_choose_batch(
-    struct client *c, const char *p, const char *end, int *node, struct slice *kept)
-{
-    struct sstate *s = c->sstate;
-    struct batch_look look = {.node = VIEW_NO_NODE};
-    enum feed_step step = look_ahead(c, p, end, &look);
-
-    if (step != FEED_PASS)
-        return step;
-    plan_ask_reset(c->plan);
-    if (!look.may_leave || look.node == VIEW_NO_NODE || (s->errand->home != NULL && !look.is_out))
-        return FEED_PASS;
-    if (stays_for_ties(c, look.is_out || s->tx != SSTATE_TX_VIRTUAL))
-        return FEED_PASS;
-    if (look.has_out && !look.is_out)
-        look.node = *node;
-    if (look.is_cut && (look.node == *node || sstate_is_avoided(c, look.node)))
-        return FEED_PASS; /* a sequence on the primary ends with the client's Sync */
-    s->errand->is_cut = look.is_cut;
-    choose_read(c, look.node, look.is_out, node);
-    *kept = slice_of(p, (size_t)((look.is_cut ? end : look.end) - p));
-    return FEED_PASS;
-}
-
-/* The node for a sequence, and what may be done when it fails. */
+/* The node for a sequence, and how much of it is kept. */
 static enum feed_step choose_for_batch(
     struct client *c, const char *p, const char *end, int *node, struct slice *kept)
 {
-    struct sstate *s = c->sstate;
+    struct plan_choice choice;
+    struct plan_case in;
     const char *sync = end;
     bool is_closed = false;
 
-    *node = home_node(c);
-    begin_choice(s);
-    if (c->plan->nunsure > 0)
-        return ask_unsure(c);
-    if (plan_aside_is_standby(c)) {
-        choose_read(c, sstate_write_node(c), true, node);
-        s->again.may_retry = false;
-        *kept = batch_to_sync(p, end, SSTATE_RETRY_MAX);
-        return FEED_PASS;
-    }
-    s->again.may_retry = false;
-    s->again.may_replan = !sstate_tx_is_lost(s) && follow_may_replan(c, p, &sync, &is_closed);
-    if (is_closed)
+    plan_case_of(c, &in);
+    in.may_replan = in.tx != PLAN_TX_LOST && follow_may_replan(c, p, &sync, &is_closed);
+    plan_batch(&in, p, end, &choice);
+    if (choice.kept > 0)
+        *kept = slice_of(p, choice.kept);
+    else if (is_closed)
         *kept = slice_of(p, (size_t)(sync - p));
-    return sstate_tx_is_lost(s) ? FEED_PASS : c->kind->choose_batch(c, p, end, node, kept);
+    return take_choice(c, &choice, node);
 }
 
 /* The unnamed portal that the client has in mind was another link's, and is gone: the home must not
@@ -736,7 +411,6 @@ static enum feed_step begin_batch(
     bool is_elsewhere = false;
     int node;
 
-    memset(c->sstate->errand->described, 0, sizeof c->sstate->errand->described);
     c->sstate->again.is_behind =
         c->sstate->phase == PHASE_ATTACHED && !expect_is_quiet(&c->link->expect);
     if (plan_aside_may(c) || lone_lacks(c, p, end))

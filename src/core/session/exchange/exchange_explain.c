@@ -39,16 +39,12 @@ static void add_names(const struct sql_facts *facts, struct admin_explain *out)
 
 bool exchange_explain_asks(struct client *c, struct slice sql)
 {
-    struct plan *b = c->plan;
-    struct route_decision d;
+    bool asks = c->plan->asking != ASKING_NONE || exchange_asks_first(c, sql);
 
-    b->tx_status = sstate_tx_status(c);
-    (void)plan_decide(c, sql, &d);
-    b->keeps_random = true;
-    if (b->asking != ASKING_NONE || exchange_ask_first(c, sql, &d) != FEED_PASS)
-        return true;
-    plan_ask_reset(b);
-    return false;
+    c->plan->keeps_random = true; /* what is explained is what would run next */
+    if (!asks)
+        plan_ask_reset(c->plan);
+    return asks;
 }
 
 /* A client that has a link stays on it: its transaction lives there, or its session is tied to it.
@@ -132,10 +128,12 @@ const struct sql_facts *exchange_explain_away(
     struct route_decision d;
     const struct sql_facts *facts = plan_decide(c, sql, &d);
     int home = d.node;
+    struct plan_case in;
 
-    out->node = home;
-    if (plan_away_may(c, sql, &d))
-        out->node = d.node;
+    plan_case_of(c, &in);
+    out->node = plan_leave_node(&in, &d);
+    if (out->node == VIEW_NO_NODE)
+        out->node = home;
     out->class = route_class_text(d.class);
     out->reason = route_reason_text(out->node == home ? d.reason : ROUTE_R_BALANCED);
     explain_what_was_found(c, out);

@@ -309,8 +309,8 @@ HOT static bool is_in_transaction(const struct client *c)
            t->mark.client == NULL && !s->loan.is_fresh && !s->exchange.hold &&
            !s->exchange.has_set && !s->exchange.has_tx_words && !s->reset_seen &&
            !s->look_at_pins && s->loan.doubt == LOAN_SURE && s->tx != SSTATE_TX_UNTOLD &&
-           !s->loan.begun_here && !t->leave.needs_snapshot && s->pins == s->shown_pins &&
-           expect_is_quiet(&c->link->expect) && !c->server_batch &&
+           !s->loan.begun_here && t->leave.snapshot != PLAN_SNAPSHOT_DUE &&
+           s->pins == s->shown_pins && expect_is_quiet(&c->link->expect) && !c->server_batch &&
            c->local_part == LOCAL_PART_NONE && s->mode != CONF_POOL_STATEMENT;
 }
 

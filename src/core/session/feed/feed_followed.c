@@ -80,15 +80,9 @@ static bool is_away(const struct client *c)
 static bool is_in_vain(const struct sql_facts *facts, struct err *err)
 {
     uint32_t i;
-    uint32_t j;
 
     for (i = 0; i < facts->nstmts; i++)
-        for (j = 0; j < facts->stmts[i].nfuncs; j++) {
-            struct slice name = facts->stmts[i].funcs[j].name;
-
-            if ((name.n < 12 || memcmp(name.p, "pg_advisory_", 12) != 0) &&
-                (name.n < 16 || memcmp(name.p, "pg_try_advisory_", 16) != 0))
-                continue;
+        if (effects_takes_advisory_locks(&facts->stmts[i])) {
             err_set(err, "25006", "cannot take advisory locks in a transaction on a standby");
             err_hint(err, "Take them before other statements, or begin without READ ONLY.");
             return true;
@@ -595,8 +589,6 @@ static enum feed_step begin_sequence(
         note_extended(c, m);
         return FEED_LOCAL;
     }
-    if (m->type == FE_CLOSE && m->is_whole && follow_known_closed(c, m->msg.p, m->end))
-        return FEED_LOCAL;
     step = exchange_begin_batch(c, run, m->msg.p, m->end);
     return step == FEED_PASS ? pass_extended(c, run, m, NULL) : step;
 }

@@ -120,7 +120,7 @@ static struct tx_end *end_new(struct errand *t)
     return &t->only_end;
 }
 
-WARM static void ends_free(struct sstate *s)
+WARM void follow_forget_ends(struct sstate *s)
 {
     struct tx_end *e;
 
@@ -170,22 +170,10 @@ static bool prepares_nothing(const struct sstate *s)
     return true;
 }
 
-char word_described(const struct sstate *s, uint32_t serial)
-{
-    unsigned i;
-
-    for (i = 0; i < sizeof s->errand->described / sizeof s->errand->described[0]; i++)
-        if (s->errand->described[i].what != 0 && s->errand->described[i].serial == serial)
-            return s->errand->described[i].what;
-    return 0;
-}
-
 /* What stands in front of the word itself, by the protocol: messages of ours, and those of the
  * client's whose answers are known. */
-static bool is_known_answer(const struct sstate *s, const struct expect *owed, unsigned i)
+static bool is_known_answer(unsigned op)
 {
-    unsigned op = expect_peek(owed, i);
-
     if ((op & OP_SWALLOW) != 0)
         return true;
     switch (op & OP_MASK) {
@@ -194,8 +182,6 @@ static bool is_known_answer(const struct sstate *s, const struct expect *owed, u
     case OP_BIND:
     case OP_MADE_PARSED:
         return true;
-    case OP_DESCRIBE:
-        return word_described(s, owed->nended + i) != 0;
     default:
         return false;
     }
@@ -231,7 +217,7 @@ static unsigned owed_of_sequence(const struct sstate *s, const struct expect *ow
     unsigned i;
 
     for (i = 0; i < at; i++)
-        if (!is_known_answer(s, owed, i))
+        if (!is_known_answer(expect_peek(owed, i)))
             return 0;
     return at + 1 < owed->len && (expect_peek(owed, at + 1) & ~OP_NOTE) == OP_SYNC &&
                    (at + 2 == owed->len || prepares_nothing(s))
@@ -330,8 +316,7 @@ static void note_tx(struct client *c, const struct sql_stmt *st)
         sstate_vars_clear(&s->errand->tx);
         begin(s);
         s->exchange.tx_is_over = false;
-        s->errand->leave.has_read = s->errand->leave.needs_snapshot =
-            false; /* not in the one that begins */
+        s->errand->leave.snapshot = PLAN_SNAPSHOT_NONE; /* not in the one that begins */
     }
 }
 
@@ -650,21 +635,16 @@ WARM void follow_settle(struct client *c)
     s->exchange = (struct exchange){0};
     s->errand->string = (struct exchange_string){0};
     if (s->errand->ends != NULL || s->errand->ended != NULL)
-        ends_free(s);
+        follow_forget_ends(s);
     if (c->link->vars != s->vars.link)
         varset_assign(&c->link->vars, s->vars.link);
-}
-
-void follow_forget_ends(struct sstate *s)
-{
-    ends_free(s);
 }
 
 void follow_end_lost(struct sstate *s)
 {
     sstate_vars_clear(&s->errand->tx);
     savepoints_forget(&s->errand->savepoints);
-    ends_free(s);
+    follow_forget_ends(s);
     names_portals_free(&s->errand->portals);
 }
 
@@ -682,7 +662,7 @@ void follow_free(struct client *c)
     struct sstate *s = c->sstate;
 
     savepoints_forget(&s->errand->savepoints);
-    ends_free(s);
+    follow_forget_ends(s);
     sstate_vars_clear(&s->vars);
     names_portals_free(&s->errand->portals);
     varset_unref(&s->base);

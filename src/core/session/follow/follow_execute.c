@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "wire/reader.h"
+#include "wire/batch.h"
 
 #include "client/client_orders_int.h"
 #include "sstate_int.h"
@@ -20,14 +20,12 @@ void follow_execute(struct client *c, struct slice msg)
     struct sstate *s = c->sstate;
     const struct sql_facts *facts;
     struct names_portal *p;
-    struct wire_reader r;
-    struct slice name;
+    struct batch_msg m;
     struct slice sql;
 
-    wire_reader_init(&r, slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES));
-    name = wire_get_cstr(&r);
-    p = names_portal_find(s->errand->portals, name);
-    if (p == NULL || r.bad)
+    batch_read(&m, FE_EXECUTE, message_body(msg));
+    p = m.portal.p == NULL ? NULL : names_portal_find(s->errand->portals, m.portal);
+    if (p == NULL)
         return;
     p->is_over = true;
     if (p->is_doubtful) {

@@ -11,7 +11,6 @@
 #include "base/mem.h"
 #include "config/conf.h"
 #include "wire/batch.h"
-#include "wire/reader.h"
 
 #include "client/client_orders_int.h"
 #include "follow/follow_columns_int.h"
@@ -216,21 +215,20 @@ void follow_names_learn(struct client *c, struct slice name, struct slice body)
 enum feed_step follow_parse(struct client *c, struct feed_run *run, struct slice msg)
 {
     struct sstate *s = c->sstate;
-    struct wire_reader r;
+    struct batch_msg m;
     struct slice name;
     struct slice body;
     struct names_entry *n;
     struct prep *p;
     enum feed_step step;
 
-    wire_reader_init(&r, slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES));
-    name = wire_get_cstr(&r);
-    body = slice_of(r.p, (size_t)(r.end - r.p));
-    (void)wire_get_cstr(&r);
-    if (r.bad) {
+    batch_read(&m, FE_PARSE, message_body(msg));
+    if (m.is_bad) {
         link_expect(c->link, OP_PARSE);
         return FEED_PASS; /* the server says what is wrong with it */
     }
+    name = m.name;
+    body = batch_statement(&m);
     n = name.n == 0 ? NULL : names_find(&s->names, name);
     if (n != NULL)
         return parse_duplicate(c, run, n);
@@ -261,23 +259,21 @@ static void put_unread(struct client *c, struct feed_run *run, struct slice name
 enum feed_step follow_parse_unread(struct client *c, struct feed_run *run, struct slice msg)
 {
     struct names_entry *n;
-    struct wire_reader r;
-    struct slice name;
+    struct batch_msg m;
     bool is_noted;
 
-    wire_reader_init(&r, slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES));
-    name = wire_get_cstr(&r);
-    if (r.bad && msg.n < UNREAD_NAME_BYTES)
+    batch_read(&m, FE_PARSE, message_body(msg));
+    if (m.name.p == NULL && msg.n < UNREAD_NAME_BYTES)
         return FEED_CARRY;
     follow_note_unread(c);
-    n = r.bad || name.n == 0 ? NULL : names_find(&c->sstate->names, name);
+    n = m.name.n == 0 ? NULL : names_find(&c->sstate->names, m.name);
     if (n != NULL)
         return parse_duplicate(c, run, n);
-    is_noted = !r.bad && (name.n == 0 || c->sstate->pins != 0);
-    if (is_noted && name.n == 0)
+    is_noted = m.name.p != NULL && (m.name.n == 0 || c->sstate->pins != 0);
+    if (is_noted && m.name.n == 0)
         lent_names_unnamed(c, NULL);
     else if (is_noted)
-        put_unread(c, run, name);
+        put_unread(c, run, m.name);
     link_expect(c->link, is_noted ? OP_PARSE | OP_NOTE : OP_PARSE);
     return FEED_PASS;
 }
@@ -343,114 +339,66 @@ HOT void follow_put_renamed(
 
 enum feed_step follow_bind(struct client *c, struct feed_run *run, struct slice msg, bool is_whole)
 {
-    struct wire_reader r;
-    struct slice portal;
-    struct slice name;
+    struct batch_msg m;
     struct prep *p;
 
-    wire_reader_init(&r, slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES));
-    portal = wire_get_cstr(&r);
-    name = wire_get_cstr(&r);
-    if (r.bad && !is_whole && msg.n < UNREAD_NAME_BYTES)
+    batch_read(&m, FE_BIND, message_body(msg));
+    if (m.name.p == NULL && !is_whole && msg.n < UNREAD_NAME_BYTES)
         return FEED_CARRY;
-    if (r.bad) {
+    if (m.name.p == NULL) {
         if (!is_whole)
             follow_note_unread(c); /* what it binds is not known */
         link_expect(c->link, OP_BIND);
         return FEED_PASS;
     }
     c->sstate->errand->way.last_bound = NULL;
-    c->sstate->errand->last_portal = hash_bytes(portal.p, portal.n, 0) | 1;
-    p = resolve(c, run, name);
-    follow_portal_bound(c, run, portal, name.n == 0 ? c->sstate->names.unnamed : p,
-        slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES));
+    c->sstate->errand->last_portal = hash_bytes(m.portal.p, m.portal.n, 0) | 1;
+    p = resolve(c, run, m.name);
+    follow_portal_bound(
+        c, run, m.portal, m.name.n == 0 ? c->sstate->names.unnamed : p, message_body(msg));
     link_expect(c->link, OP_BIND);
     if (p == NULL)
         return FEED_PASS;
-    follow_put_renamed(run, msg, portal.n + 1, name.n, p);
+    follow_put_renamed(run, msg, m.portal.n + 1, m.name.n, p);
     return FEED_PUT;
-}
-
-/* Its Parse named no types of parameters. */
-static bool has_no_types(const struct prep *p)
-{
-    struct wire_reader r;
-
-    wire_reader_init(&r, slice_of(p->body, p->body_len));
-    (void)wire_get_cstr(&r);
-    return wire_get_u16(&r) == 0 && !r.bad;
-}
-
-/* Should the link die before it answers, the answer is known: it is for a word that ends a
- * transaction. */
-static void note_described(struct client *c, char what, struct slice name)
-{
-    struct sstate *s = c->sstate;
-    const struct names_entry *n = name.n == 0 ? NULL : names_find(&s->names, name);
-    const struct prep *p = n == NULL ? NULL : n->prep;
-    const struct names_portal *portal = NULL;
-    const struct sql_facts *facts;
-
-    if (what == 'S' && name.n == 0)
-        p = s->names.unnamed;
-    if (what == 'P')
-        portal = names_portal_find(s->errand->portals, name);
-    if (portal != NULL && !portal->is_doubtful)
-        p = portal->prep;
-    if (p == NULL || !p->has_effects || (what == 'S' && !has_no_types(p)))
-        return;
-    facts = plan_facts(c->ss, prep_sql(p));
-    if (facts->nstmts != 1 ||
-        (facts->stmts->tx.op != SQL_TX_COMMIT && facts->stmts->tx.op != SQL_TX_ROLLBACK))
-        return;
-    s->errand->described[0] = s->errand->described[1];
-    s->errand->described[1].serial = expect_next_serial(&c->link->expect);
-    s->errand->described[1].what = what;
 }
 
 enum feed_step follow_describe(struct client *c, struct feed_run *run, struct slice msg)
 {
-    struct wire_reader r;
-    struct slice name;
     struct names_entry *n = NULL;
     struct prep *p = NULL;
-    char what;
+    struct batch_msg m;
 
-    wire_reader_init(&r, slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES));
-    what = (char)wire_get_u8(&r);
-    name = wire_get_cstr(&r);
-    if (!r.bad && what == 'S')
-        p = resolve(c, run, name);
+    batch_read(&m, FE_DESCRIBE, message_body(msg));
+    if (!m.is_bad && m.what == 'S')
+        p = resolve(c, run, m.name);
     if (c->sstate->errand->way.last_bound != NULL)
         c->sstate->errand->way.last_bound->is_described = true;
-    if (what == 'S')
+    if (m.what == 'S')
         c->sstate->errand->last_portal = 0;
-    if (p != NULL || (what == 'P' && !r.bad &&
-                         (hash_bytes(name.p, name.n, 0) | 1) == c->sstate->errand->last_portal))
+    if (p != NULL ||
+        (m.what == 'P' && !m.is_bad &&
+            (hash_bytes(m.portal.p, m.portal.n, 0) | 1) == c->sstate->errand->last_portal))
         n = c->sstate->errand->way.last_bound;
-    if (!r.bad && sstate_tx_status(c) != 'I')
-        note_described(c, what, name);
     link_expect(c->link, follow_columns_watch(c, n));
     if (p == NULL)
         return FEED_PASS;
-    follow_put_renamed(run, msg, 1, name.n, p);
+    follow_put_renamed(run, msg, 1, m.name.n, p);
     return FEED_PUT;
 }
 
 enum feed_step follow_close(struct client *c, struct feed_run *run, struct slice msg)
 {
     struct sstate *s = c->sstate;
-    struct wire_reader r;
+    struct batch_msg m;
     struct slice name;
     struct names_entry *n;
     bool is_unnamed;
-    char what;
 
-    wire_reader_init(&r, slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES));
-    what = (char)wire_get_u8(&r);
-    name = wire_get_cstr(&r);
-    if (r.bad || what != 'S' || name.n == 0) {
-        is_unnamed = what == 'S' && !r.bad && s->names.unnamed != NULL;
+    batch_read(&m, FE_CLOSE, message_body(msg));
+    name = m.name;
+    if (m.is_bad || m.what != 'S' || name.n == 0) {
+        is_unnamed = m.what == 'S' && !m.is_bad && s->names.unnamed != NULL;
         if (is_unnamed)
             lent_names_unnamed(c, NULL);
         link_expect(c->link, is_unnamed ? OP_CLOSE | OP_NOTE : OP_CLOSE);
@@ -494,34 +442,26 @@ enum feed_step follow_close(struct client *c, struct feed_run *run, struct slice
 const struct prep *follow_bound_prep(const struct client *c, struct slice body)
 {
     const struct names_entry *n;
-    struct wire_reader r;
-    struct slice name;
+    struct batch_msg m;
 
-    wire_reader_init(&r, body);
-    (void)wire_get_cstr(&r);
-    name = wire_get_cstr(&r);
-    if (r.bad)
-        return NULL;
-    n = name.n == 0 ? NULL : names_find(&c->sstate->names, name);
-    if (n == NULL)
-        return name.n == 0 ? c->sstate->names.unnamed : NULL;
-    return n->prep;
+    batch_read(&m, FE_BIND, body);
+    if (m.name.p == NULL || m.name.n == 0)
+        return m.name.p == NULL ? NULL : c->sstate->names.unnamed;
+    n = names_find(&c->sstate->names, m.name);
+    return n == NULL ? NULL : n->prep;
 }
 
 struct slice follow_bound_values(struct slice body)
 {
-    struct wire_reader r;
+    struct batch_msg m;
 
-    wire_reader_init(&r, body);
-    (void)wire_get_cstr(&r);
-    (void)wire_get_cstr(&r);
-    return slice_of(r.p, r.bad ? 0 : wire_reader_left(&r));
+    batch_read(&m, FE_BIND, body);
+    return m.rest;
 }
 
 bool follow_bind_wants_whole(const struct client *c, struct slice msg)
 {
-    const struct prep *p =
-        follow_bound_prep(c, slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES));
+    const struct prep *p = follow_bound_prep(c, message_body(msg));
 
     return p != NULL && p->has_effects && message_bytes(msg.p) <= CLIENT_COLLECT_MAX &&
            sstate_bound_may_matter(prep_sql(p));

@@ -31,23 +31,12 @@ enum feed_step follow_refuse(struct client *c, struct feed_run *run, const struc
     return FEED_PUT;
 }
 
-/* One whole message at the front of what is parked; NULL when there is none. */
-static const char *parked_message(const struct client *c, size_t *len)
-{
-    struct slice in = buf_slice(&c->carry);
-
-    if (in.n < PROTO_HEADER_BYTES)
-        return NULL;
-    *len = message_bytes(in.p);
-    return in.p;
-}
-
 void follow_fail_parked(struct client *c, const struct err *err)
 {
     struct sstate *s = c->sstate;
     struct buf out = {0};
-    const char *p;
-    size_t len = 0;
+    struct slice in = buf_slice(&c->carry);
+    size_t len;
     bool is_home = s->errand->home != NULL;
 
     s->errand->is_cancelled = false;
@@ -73,9 +62,9 @@ void follow_fail_parked(struct client *c, const struct err *err)
         s->errand->place = PLACE_HOME;
         buf_empty(&s->errand->begin);
     }
-    p = parked_message(c, &len);
     wire_put_err(&out, err);
-    if (p != NULL && (p[0] == FE_QUERY || p[0] == FE_FUNCTION_CALL)) {
+    if (in.n >= PROTO_HEADER_BYTES && (in.p[0] == FE_QUERY || in.p[0] == FE_FUNCTION_CALL)) {
+        len = message_bytes(in.p); /* of which perhaps not all has come */
         wire_put_ready(&out, is_home ? 'E' : sstate_tx_status(c));
         if (buf_unread(&c->carry) >= len)
             buf_consume(&c->carry, len);

@@ -65,7 +65,7 @@ static bool has_just_begun(const struct sstate *s)
     const struct errand *t = s->errand;
 
     return s->tx != SSTATE_TX_VIRTUAL ||
-           (!t->leave.was_out && !t->leave.has_read && !t->leave.needs_snapshot &&
+           (!t->leave.was_out && t->leave.snapshot == PLAN_SNAPSHOT_NONE &&
                t->tx.client == s->vars.client && t->tx.link == s->vars.link);
 }
 

@@ -43,10 +43,9 @@ WARM static const char *virtual_begin(
     return strncasecmp(sql.p + st->offset, "START", 5) == 0 ? "START TRANSACTION" : "BEGIN";
 }
 
-void follow_virtual_begin_again(struct client *c, struct slice sql, bool has_portal)
+void follow_virtual_begin_again(struct client *c, struct slice sql)
 {
     begin(c, sql, plan_facts(c->ss, sql));
-    c->sstate->errand->leave.has_portal = has_portal;
 }
 
 /* The end of a transaction of which no server knows (any more). */
@@ -132,7 +131,6 @@ WARM bool follow_virtual_query(struct client *c, struct slice sql, const struct 
         return false;
     if (client_log_statements(c))
         client_log_statement(c, "", sql);
-    s->errand->leave.has_portal = false;
     prep_unref(&s->names.unnamed); /* as any simple query does */
     s->errand->way.unnamed_epoch = 0;
     if (tag == tag_lost)
@@ -168,46 +166,17 @@ bool follow_virtual_word(struct client *c, const char *p, const char *end)
     client_send(c, &out);
     client_note_idle(c);
     s->errand->nskip = c->local_part == LOCAL_PART_FAILED ? 0 : (uint16_t)(w.nmessages - 1);
-    s->errand->leave.has_portal = s->tx == SSTATE_TX_VIRTUAL;
     return true;
-}
-
-/* By the protocol: its portal can be named until another takes its place. */
-static void put_with_portal(struct client *c, struct feed_run *run, struct slice sql)
-{
-    static const unsigned ops[] = {OP_PARSE, OP_BIND, OP_EXECUTE, OP_SYNC};
-    struct buf out = {0};
-    uint32_t at;
-    size_t i;
-
-    wire_put_parse(&out, slice_of("", 0), sql);
-    at = wire_begin(&out, FE_BIND);
-    buf_put(&out, "\0\0\0\0\0\0\0\0", 8); /* no names, formats, values */
-    wire_end(&out, at);
-    at = wire_begin(&out, FE_EXECUTE);
-    buf_put(&out, "\0\0\0\0\0", 5);
-    wire_end(&out, at);
-    wire_put_empty(&out, FE_SYNC);
-    for (i = 0; i < sizeof ops / sizeof ops[0]; i++)
-        link_expect(c->link, ops[i] | OP_SWALLOW);
-    c->sstate->errand->way.unnamed_epoch = 0;
-    feed_put(run, out.data, out.len);
-    buf_free(&out);
 }
 
 WARM void follow_virtual_put(struct client *c, struct feed_run *run)
 {
     struct errand *t = c->sstate->errand;
-    struct slice sql = buf_slice(&t->begin);
 
     if (client_log_statements(c))
-        client_log_on_node(c, "", sql);
-    if (t->leave.has_portal && !t->leave.was_out) {
-        put_with_portal(c, run, sql);
-        return;
-    }
-    if (t->leave.needs_snapshot)
+        client_log_on_node(c, "", buf_slice(&t->begin));
+    if (t->leave.snapshot == PLAN_SNAPSHOT_DUE)
         buf_printf(&t->begin, "%s", "\n;SELECT");
-    t->leave.needs_snapshot = false;
+    t->leave.snapshot = PLAN_SNAPSHOT_NONE;
     lent_put_own_query(c, run, buf_slice(&t->begin));
 }

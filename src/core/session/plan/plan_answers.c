@@ -30,21 +30,6 @@ HOT struct route_scope plan_scope(const struct client *c)
     return scope;
 }
 
-/* The write's tables whose numbers are not known. */
-static void missing_oids(struct client *c, const struct sql_stmt *s, struct route_decision *d)
-{
-    uint32_t i;
-    uint32_t bits;
-
-    for (i = 0; i < s->ntables && d->nquestions < ROUTE_MAX_QUESTIONS; i++) {
-        struct route_question q = {
-            .kind = ROUTE_Q_OID, .schema = s->tables[i].schema, .name = s->tables[i].name};
-
-        if ((s->tables[i].flags & SQL_TABLE_TARGET) != 0 && plan_lookup(c, &q, &bits) == -1)
-            d->question[d->nquestions++] = q;
-    }
-}
-
 static void add_mark(struct client *c, uint32_t oid)
 {
     struct plan *b = c->plan;
@@ -161,20 +146,4 @@ void plan_send_question(struct client *c, struct link *link, struct slice sql)
     wire_put_query(&out, sql);
     (void)link_send(link, out.data, out.len);
     buf_free(&out);
-}
-
-WARM bool plan_lacks_marks(
-    struct client *c, const struct sql_facts *facts, struct route_decision *missing)
-{
-    uint32_t i;
-
-    if (c->ss->conf->disable_load_balance_on_write != CONF_WRITE_DML_ADAPTIVE_GLOBAL ||
-        c->plan->ask_failed)
-        return false;
-    memset(missing, 0, sizeof *missing);
-    missing->must_ask = true;
-    missing->ask_node = VIEW_NO_NODE;
-    for (i = 0; i < facts->nstmts; i++)
-        missing_oids(c, &facts->stmts[i], missing);
-    return missing->nquestions > 0;
 }

@@ -12,31 +12,6 @@
 #include "sstate_int.h"
 #include "sstate/phase_int.h"
 
-/* The rules that keep all reads at home once the transaction has written. What it may have locked
- * a standby waits for, too, until it ends. */
-static bool keeps_reads(const struct client *c)
-{
-    const struct conf *conf = c->ss->conf;
-    const struct route_session *rs = &c->plan->rs;
-
-    if (rs->locked_in_tx || rs->doubtful || conf->read_consistency == CONF_READ_GLOBAL)
-        return true;
-    if (conf->read_consistency == CONF_READ_SESSION && (rs->wrote_in_tx || c->plan->lsn_due))
-        return true;
-    switch (conf->disable_load_balance_on_write) {
-    case CONF_WRITE_ALWAYS:
-        return rs->wrote_in_session || rs->wrote_in_tx;
-    case CONF_WRITE_TRANSACTION:
-    case CONF_WRITE_TRANS_TRANSACTION:
-        return rs->wrote_in_tx;
-    case CONF_WRITE_OFF:
-    case CONF_WRITE_DML_ADAPTIVE:
-    case CONF_WRITE_DML_ADAPTIVE_GLOBAL:
-        break;
-    }
-    return false;
-}
-
 /* A transaction has its link, where nothing runs and nothing has to be put right. */
 static bool can_be_aside(const struct client *c)
 {
@@ -51,7 +26,8 @@ static bool can_be_aside(const struct client *c)
 WARM bool plan_aside_may(const struct client *c)
 {
     return can_be_aside(c) && c->sstate->errand->leave.may_go_out &&
-           c->link->pool->cluster_node == c->pool->cluster_node && !keeps_reads(c);
+           c->link->pool->cluster_node == c->pool->cluster_node &&
+           !plan_keeps_reads(c->ss->conf, &c->plan->rs, c->plan->lsn == PLAN_LSN_DUE);
 }
 
 WARM bool plan_aside_lacks(struct client *c, struct slice sql)
@@ -59,7 +35,7 @@ WARM bool plan_aside_lacks(struct client *c, struct slice sql)
     struct route_decision d;
 
     if (!can_be_aside(c) || c->link->pool->cluster_node == c->pool->cluster_node ||
-        sessions_must_hold_writes(c->ss) || sstate_text_is_doubtful(c, sql))
+        sessions_must_hold_writes(c->ss))
         return false;
     (void)plan_decide_again(c, sql, &d);
     return d.leaves_tx && d.class == ROUTE_EITHER && !d.must_ask;

@@ -43,14 +43,6 @@ static struct plan_questions *ask_keep(const struct route_decision *d)
     return qs;
 }
 
-int plan_ask_node(const struct client *c, const struct route_decision *d, int primary)
-{
-    if (d->ask_node == VIEW_NO_NODE || !conf_has_node(c->ss->conf, d->ask_node) ||
-        sstate_is_avoided(c, d->ask_node))
-        return primary;
-    return d->ask_node;
-}
-
 static void ask_send(struct client *c, struct link *link)
 {
     struct plan *b = c->plan;

@@ -41,54 +41,11 @@ WARM void plan_away_begin(struct client *c, const struct sql_tx *tx)
     struct errand *t = c->sstate->errand;
 
     t->leave.was_out = false;
-    t->leave.has_read = false;
+    t->leave.snapshot = PLAN_SNAPSHOT_NONE;
     c->sstate->again.what = AGAIN_NO;
-    t->leave.needs_snapshot = false;
     t->leave.sees_commits = !keeps_snapshot(c, tx);
     t->leave.may_go_out = false;
     c->kind->begun(c, tx);
-}
-
-bool plan_away_is_possible(const struct client *c)
-{
-    return c->sstate->tx == SSTATE_TX_VIRTUAL || c->sstate->errand->home != NULL;
-}
-
-WARM bool plan_away_may(const struct client *c, struct slice sql, struct route_decision *d)
-{
-    const struct sstate *s = c->sstate;
-
-    if (!plan_away_is_possible(c) || !s->errand->leave.may_go_out || !d->may_leave_tx ||
-        d->must_ask || (s->tx != SSTATE_TX_VIRTUAL && d->must_wait) ||
-        sstate_text_is_doubtful(c, sql))
-        return false;
-    d->node = d->leave_node;
-    return true;
-}
-
-void plan_away_note(struct client *c, const struct sql_facts *facts)
-{
-    struct errand *t = c->sstate->errand;
-
-    t->leave.has_read = t->leave.has_read || route_takes_snapshot(facts);
-}
-
-/* Whether the transaction has read matters to what follows in it. */
-static bool ends_transaction(const struct sql_facts *facts)
-{
-    return facts->nstmts == 1 &&
-           (facts->stmts->tx.op == SQL_TX_COMMIT || facts->stmts->tx.op == SQL_TX_ROLLBACK);
-}
-
-WARM void plan_away_ends(struct client *c, const struct sql_facts *facts)
-{
-    struct errand *t = c->sstate->errand;
-
-    if (plan_away_is_possible(c) && t->leave.has_read && !route_takes_snapshot(facts) &&
-        !ends_transaction(facts))
-        t->leave.needs_snapshot = true;
-    if (t->home != NULL)
-        t->leave.has_read = false;
 }
 
 /* Known only where it was said, or (what gives names another meaning) to the router only when the

@@ -262,11 +262,15 @@ WARM void plan_decide_facts(
     judge_input(c, &in);
     in.reads_otherwise = plan_reads_otherwise(c, sql);
     route_query(&in, sql, facts, d);
+    /* What the server may read otherwise does not leave its transaction. */
+    if ((d->may_leave_tx || d->leaves_tx) && sstate_text_is_doubtful(c, sql))
+        d->may_leave_tx = d->leaves_tx = false;
     note_decision(c, d);
 }
 
-const struct sql_facts *plan_decide(struct client *c, struct slice sql, struct route_decision *d)
+const struct sql_facts *plan_decide(void *ctx, struct slice sql, struct route_decision *d)
 {
+    struct client *c = ctx;
     const struct sql_facts *facts = plan_facts(c->ss, sql);
 
     plan_decide_facts(c, sql, facts, d);
@@ -317,7 +321,7 @@ HOT int plan_known_node(struct client *c, uint64_t known, bool by_facts)
     reads = plan_worker_reads(ss);
     b->rs.now_us = backend_wall_us(&ss->be);
     if (plan_answers_id(c) != known || (by_facts && reads->has_patterns) ||
-        (reads->awaits_replay && b->lsn_due))
+        (reads->awaits_replay && b->lsn == PLAN_LSN_DUE))
         return VIEW_NO_NODE;
     node = route_reads_node(reads, &ss->view, &b->rs, judge_random(c));
     b->keeps_random = true;
@@ -370,7 +374,7 @@ WARM void plan_note_write(struct client *c, const struct route_decision *d)
     if (d->is_doubtful && (d->is_write || !rs->in_tx || !rs->tx_read_only))
         rs->doubtful = true;
     if (d->is_write || d->is_doubtful || d->must_ask || d->class == ROUTE_PRIMARY)
-        c->plan->lsn_due = true;
+        c->plan->lsn = PLAN_LSN_DUE;
     if (!d->is_write)
         return;
     rs->wrote_in_session = true;

@@ -74,7 +74,6 @@ WARM static void note_end(struct plan *b, bool commit)
     b->rs.wrote_in_tx = false;
     b->rs.locked_in_tx = false;
     b->rs.doubtful = false;
-    b->tx_failed = false;
     if (commit)
         route_trace_on_commit(b->rs.trace);
     else
@@ -86,7 +85,6 @@ WARM static void settle(struct client *c)
     struct plan *b = c->plan;
     bool is_open = sstate_tx_status(c) != 'I';
     bool rolled_back = b->rolls_back;
-    bool failed = b->tx_failed;
 
     b->tx_status = sstate_tx_status(c);
     if (!is_open || b->commits_midway)
@@ -97,8 +95,8 @@ WARM static void settle(struct client *c)
     b->nmarks = 0;
     b->rolls_back = false;
     b->did_ddl = false;
-    note_end(b, !failed);
-    if (b->doubts != NULL && (failed || rolled_back))
+    note_end(b, true);
+    if (b->doubts != NULL && rolled_back)
         plan_drop_doubts(b);
     b->rs.doubtful = b->doubts != NULL;
     b->rs.search_path_changed =

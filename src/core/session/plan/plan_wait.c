@@ -45,9 +45,9 @@ bool plan_is_lsn_due(const struct client *c)
 
     switch (c->ss->conf->read_consistency) {
     case CONF_READ_SESSION:
-        return b->lsn_due;
+        return b->lsn == PLAN_LSN_DUE;
     case CONF_READ_GLOBAL:
-        return !b->lsn_is_fresh;
+        return b->lsn != PLAN_LSN_FRESH;
     case CONF_READ_EVENTUAL:
         break;
     }
@@ -85,8 +85,7 @@ void plan_on_lsn(struct client *c, struct slice value, struct slice segment)
     lsn = end_of_records(lsn, bytes);
     b->rs.last_write_lsn = lsn;
     b->rs.global_write_lsn = lsn;
-    b->lsn_due = false;
-    b->lsn_is_fresh = true;
+    b->lsn = PLAN_LSN_FRESH;
 }
 
 static void ask_standby(struct client *c, struct link *link, uint64_t lsn)
@@ -115,9 +114,8 @@ static void wait_clock(struct client *c, uint64_t lsn)
     struct plan *b = c->plan;
 
     b->wait_lsn = lsn;
-    if (!b->is_waiting) {
-        b->is_waiting = true;
-        b->wait_until_ms = (uint32_t)(now_ms(c) + c->ss->conf->read_consistency_wait_ms);
+    if (b->wait_until_ms == 0) {
+        b->wait_until_ms = (uint32_t)(now_ms(c) + c->ss->conf->read_consistency_wait_ms) | 1U;
         client_row_state(c, CLIENT_STATE_WAITING, WAIT_REASON_REPLAY);
     }
 }
@@ -173,9 +171,10 @@ void plan_wait_settle(struct client *c)
 {
     struct plan *b = c->plan;
 
-    b->lsn_is_fresh = false;
+    if (b->lsn == PLAN_LSN_FRESH)
+        b->lsn = PLAN_LSN_KNOWN;
     b->wait_is_over = false;
-    b->is_waiting = false;
+    b->wait_until_ms = 0;
     b->keeps_random = false;
 }
 

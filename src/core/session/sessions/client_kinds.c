@@ -210,27 +210,6 @@ static bool no_text(struct client *c, struct slice sql)
     return false;
 }
 
-static enum feed_step home_choose(
-    struct client *c, struct slice sql, const struct sql_facts **facts, int *node)
-{
-    (void)c;
-    (void)sql;
-    (void)facts;
-    (void)node;
-    return FEED_PASS;
-}
-
-static enum feed_step home_choose_batch(
-    struct client *c, const char *p, const char *end, int *node, struct slice *kept)
-{
-    (void)c;
-    (void)p;
-    (void)end;
-    (void)node;
-    (void)kept;
-    return FEED_PASS;
-}
-
 HOT static enum feed_step home_chosen(struct client *c, enum feed_step step)
 {
     (void)c;
@@ -292,10 +271,10 @@ static char console_tx_status(const struct client *c)
 
 /* A session that has ended is like a relayed one for those that hold it still. */
 #define AT_HOME                                                                                    \
-    .place = exchange_quick_place_home, .goes_on = no_text, .choose = home_choose,                 \
-    .choose_batch = home_choose_batch, .chosen = home_chosen, .lacks = no_text, .reads = no_text,  \
-    .relation = NULL, .may_ask = yes, .begun = home_begun, .sent = home_sent,                      \
-    .routed = home_routed, .explain_asks = no_text, .explain = exchange_explain_home
+    .place = exchange_quick_place_home, .goes_on = no_text, .chosen = home_chosen,                 \
+    .lacks = no_text, .reads = no_text, .relation = NULL, .may_ask = yes, .begun = home_begun,     \
+    .sent = home_sent, .routed = home_routed, .explain_asks = no_text,                             \
+    .explain = exchange_explain_home
 
 #define LIKE_RELAYED                                                                               \
     .fed = nothing, .message = client_message, .wants_whole = relayed_wants_whole,                 \
@@ -324,14 +303,12 @@ const struct client_kinds client_kinds = {
     .console = {LIKE_RELAYED, .feed = console_feed, .cancel = relayed_cancel,
         .drop_link = relayed_drop_link, .tx_status = console_tx_status},
     .followed = {FOLLOWED, .place = exchange_quick_place_home, .goes_on = exchange_quick_goes_on,
-        .choose = home_choose, .choose_batch = home_choose_batch, .chosen = home_chosen,
-        .lacks = no_text, .reads = no_text, .relation = NULL, .may_ask = yes, .begun = home_begun,
-        .sent = home_sent, .routed = home_routed, .explain_asks = no_text,
+        .chosen = home_chosen, .lacks = no_text, .reads = no_text, .relation = NULL, .may_ask = yes,
+        .begun = home_begun, .sent = home_sent, .routed = home_routed, .explain_asks = no_text,
         .explain = exchange_explain_home},
-    .balanced = {FOLLOWED, .place = exchange_quick_place, .goes_on = no_text,
-        .choose = exchange_choose, .choose_batch = exchange_choose_batch, .chosen = plan_chosen,
-        .lacks = plan_aside_lacks, .reads = plan_reads, .relation = plan_lookup,
-        .may_ask = cached_has_link, .begun = plan_away_begun, .sent = plan_route_note,
-        .routed = plan_routed, .explain_asks = exchange_explain_asks,
+    .balanced = {FOLLOWED, .place = exchange_quick_place, .goes_on = no_text, .judge = plan_decide,
+        .chosen = plan_chosen, .lacks = plan_aside_lacks, .reads = plan_reads,
+        .relation = plan_lookup, .may_ask = cached_has_link, .begun = plan_away_begun,
+        .sent = plan_route_note, .routed = plan_routed, .explain_asks = exchange_explain_asks,
         .explain = exchange_explain_away},
 };

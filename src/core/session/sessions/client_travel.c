@@ -32,7 +32,6 @@ struct waiting_mail {
     int64_t taken_us;
     bool is_counted;
     bool was_told_to_wait;
-    bool has_portal; /* that BEGIN was executed by the protocol */
 };
 
 /* What of struct client goes as it is; parts follow: names, statement, login of the user, share,
@@ -82,7 +81,7 @@ static bool plan_is_at_rest(const struct client *c)
     const struct plan *b = c->plan;
 
     return b->questions == NULL && b->doubts == NULL && b->mark == NULL && b->rs.trace == NULL &&
-           b->asking == ASKING_NONE && !b->is_waiting &&
+           b->asking == ASKING_NONE && b->wait_until_ms == 0 &&
            (c->sstate->tx == SSTATE_TX_VIRTUAL || (!b->rs.in_tx && b->tx_status == 'I'));
 }
 
@@ -169,7 +168,6 @@ static void pack_waiting(const struct client *c, struct buf *out)
     m.taken_us = c->stats.taken_us;
     m.is_counted = c->sstate->is_counted;
     m.was_told_to_wait = c->was_told_to_wait;
-    m.has_portal = c->sstate->errand->leave.has_portal;
     travel_put(out, &m, sizeof m);
     travel_put(out, c->sstate->errand->begin.data,
         c->sstate->tx == SSTATE_TX_VIRTUAL ? c->sstate->errand->begin.len : 0);
@@ -323,7 +321,7 @@ static void go_on(
     c->sstate->is_counted = m->is_counted;
     errand_begin(c);
     if (begin.n > 0)
-        follow_virtual_begin_again(c, begin, m->has_portal);
+        follow_virtual_begin_again(c, begin);
     c->sstate->errand->stands_since_us = m->since_us;
     buf_put(&c->carry, sent.p, sent.n);
     c->is_parked = true;

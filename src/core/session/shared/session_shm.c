@@ -112,23 +112,16 @@ uint64_t session_count_sum(const struct shm *shm, int node, enum count_kind kind
     return sum;
 }
 
-/* Rows of links one worker can have. Untouched rows cost no memory. */
-static uint32_t links_per_worker(const struct conf *conf)
-{
-    uint32_t n = (uint32_t)conf->max_clients + 1024;
-
-    return n;
-}
-
 void session_plan_shm(const struct conf *conf, int nworkers, struct shm_plan *plan)
 {
     uint32_t n = (uint32_t)nworkers;
 
-    /* Any worker may be given every client; clients on their way in need a row, too. */
+    /* Any worker may be given every client; clients on their way in need a row, too. Untouched rows
+     * cost no memory. */
     plan->bytes[SHM_CLIENTS] += rows_bytes(sizeof(struct client_row), ROWS_CLIENT_STATEMENT_BYTES,
         n, (uint32_t)conf->max_clients + 1024);
-    plan->bytes[SHM_LINKS] +=
-        rows_bytes(sizeof(struct link_row), ROWS_LINK_STATEMENT_BYTES, n, links_per_worker(conf));
+    plan->bytes[SHM_LINKS] += rows_bytes(
+        sizeof(struct link_row), ROWS_LINK_STATEMENT_BYTES, n, (uint32_t)conf->max_clients + 1024);
     plan->bytes[SHM_QUOTAS] += quota_region_bytes(nworkers);
     plan->bytes[SHM_LIMITS] += limits_region_bytes(nworkers, conf->max_clients);
     plan->bytes[SHM_DBSTATS] += dbstats_region_bytes(nworkers);
@@ -174,7 +167,7 @@ void session_init_shm(const struct conf *conf, int nworkers, struct shm *shm)
     rows_init(shm_get(shm, SHM_CLIENTS), sizeof(struct client_row), ROWS_CLIENT_STATEMENT_BYTES,
         (uint32_t)nworkers, (uint32_t)conf->max_clients + 1024);
     rows_init(shm_get(shm, SHM_LINKS), sizeof(struct link_row), ROWS_LINK_STATEMENT_BYTES,
-        (uint32_t)nworkers, links_per_worker(conf));
+        (uint32_t)nworkers, (uint32_t)conf->max_clients + 1024);
     quota_region_init(shm, nworkers);
     limits_region_init(shm, nworkers, conf->max_clients);
     dbstats_region_init(shm, nworkers);

@@ -324,8 +324,7 @@ WARM void effects_here(
     out->any = out->alone = out->look = true;
 }
 
-/* On a standby these would be taken in vain: is_in_vain has to look. */
-static bool takes_advisory_locks(const struct sql_stmt *st)
+bool effects_takes_advisory_locks(const struct sql_stmt *st)
 {
     uint32_t i;
 
@@ -344,7 +343,7 @@ static bool is_plain(const struct sql_facts *facts, struct slice sql)
     if (facts->status != SQL_OK || facts->nstmts != 1 || (st->flags & SQL_F_INTO) != 0 ||
         (st->kind != SQL_SELECT && st->kind != SQL_VALUES && st->kind != SQL_INSERT &&
             st->kind != SQL_UPDATE && st->kind != SQL_DELETE && st->kind != SQL_MERGE) ||
-        takes_advisory_locks(st))
+        effects_takes_advisory_locks(st))
         return false;
     effects_of(facts, sql, &e);
     return !e.alone;
