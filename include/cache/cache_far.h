@@ -85,4 +85,22 @@ void cache_far_tell(struct cache_far *f);
 /* Tries to end CACHE_OFF_FAR; does nothing where that does not hold. */
 void cache_far_retry(struct cache_far *f);
 
+/* What a process has seen of the generations there. */
+struct cache_far_seen;
+struct cache_far_seen *cache_far_seen_new(struct cache_gens *gens);
+void cache_far_seen_free(struct cache_far_seen **sp);
+/* A look-up has told these. */
+void cache_far_seen_note(
+    struct cache_far_seen *s, const struct cache_far_deps *deps, int64_t now_us);
+/* A standby has what was written by other pgpools, too. Who writes sets a generation that was not
+ * seen before: what he committed was committed before that. */
+bool cache_far_seen_standby(
+    struct cache_far_seen *s, const struct cache_far_deps *deps, const struct cache_standby *is);
+/* What is known of the catalogue, as a number that changes when another pgpool, or this one, has
+ * changed it, or anything unknown in its database; 0: nothing. A look-up tells, which is of a
+ * result of the database deps->cell[0]; true: it has changed, judgements of this pgpool are void.
+ */
+uint64_t cache_far_watch(struct cache_far_seen *s, cache_cell db);
+bool cache_far_watch_moved(struct cache_far_seen *s, const struct cache_far_deps *deps);
+
 #endif

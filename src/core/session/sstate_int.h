@@ -339,7 +339,9 @@ void plan_away_lost(struct client *c);
 void plan_away_fail(struct sstate *s);
 
 /* plan_aside.c: the link of a transaction while a read of it runs elsewhere */
-/* It could be set aside now. */
+/* A transaction has its link, where nothing runs and nothing has to be put right. */
+bool plan_aside_can(const struct client *c);
+/* A read may leave it, which could be set aside for that. */
 bool plan_aside_may(const struct client *c);
 /* A read-only transaction lives on a standby, and `sql` reads what the primary alone has: an
  * unlogged or a temporary table. The home could be set aside for that. Facts are gone then. */

@@ -10,7 +10,7 @@ from memcached_house import IS_MISSING, Server
 
 from pgt import postgres, procs, relay
 from pgt.waits import wait_for
-from pgt.wire import SYNC, Wire, bind, execute, parse, query
+from pgt.wire import SYNC, Wire, bind, cancel, describe, execute, parse, query
 
 pytestmark = pytest.mark.skipif(IS_MISSING, reason="no memcached is installed, or pgpool was built without libmemcached")
 READ = "select b from far where a = 1"
@@ -78,6 +78,117 @@ def test_one_keeps_for_the_other(made, start, mode, values):
         assert hits(b) == 1
         run(b, "update far set b = 7 where a = 1")
         assert value(a, values=values) == 7 and value(b, values=values) == 7
+
+
+AT_SERVER = "select 5"  # needs a server, and is not kept
+
+
+@pytest.mark.parametrize("mode", ["transaction", "session"])
+@pytest.mark.parametrize("values", [None, ()])
+def test_in_a_transaction(made, start, mode, values):
+    """What another pgpool has kept is told, what is not kept is; behind a write nothing is looked up, and the transaction goes on."""
+    one, other = (start(pool_mode=mode) for _ in range(2))
+    with login(one) as a, login(other) as b:
+        ask(b, "select a from far where a = 2")  # from here on the other knows in what state the catalogue is
+        when_kept(a, 0, values=values)
+        change(made, 5)
+        run(b, "begin", AT_SERVER)
+        before = hits(b)
+        for _ in range(3):
+            assert value(b, values=values) == 0 and ask(b, AT_SERVER) == [[b"5"]]
+        assert hits(b) == before + 3
+        run(a, "update far set b = 7 where a = 1")
+        assert value(b, values=values) == 7
+        when_kept(a, 7, values=values)
+        assert value(b, values=values) == 7
+        run(b, "update far set b = 8 where a = 1")
+        assert value(b, values=values) == 8 and value(a, values=values) == 7
+        run(b, "rollback")
+        assert value(b, values=values) == 7
+
+
+def test_cancelled_while_it_is_looked_up(made, start, servers):
+    """It fails, and its transaction; nothing of the look-up is left."""
+    pool = start(memqcache_timeout=10000)
+    with login(pool) as w:
+        when_kept(w, 0)
+        for read in (READ, f"begin; {AT_SERVER}"):
+            run(w, *read.split("; "))
+            for server in servers:
+                server.freeze()
+            w.send(query(READ))
+            wait_for("it waits", lambda: [r for r in queue(pool) if b"result" in r])
+            cancel(pool.address, w.pid, w.key)
+            found = w.ready()
+            for server in servers:
+                server.thaw()
+            assert [m.sqlstate for m in found if m.type == "E"] == ["57014"]
+            assert found[-1].body == (b"E" if read != READ else b"I")
+            run(w, "rollback")
+            assert value(w) == 0
+
+
+def queue(pool):
+    with login(pool) as w:
+        return w.rows("show pool_queue")
+
+
+def test_the_server_goes_while_it_is_looked_up(made, start, servers):
+    """The transaction is lost, and the client told so."""
+    pool = start(memqcache_timeout=10000)
+    with login(pool) as w:
+        when_kept(w, 0)
+        run(w, "begin", AT_SERVER)
+        pid = int(made.value("select pid from pg_stat_activity where state = 'idle in transaction'"))
+        for server in servers:
+            server.freeze()
+        w.send(query(READ))
+        wait_for("it waits", lambda: [r for r in queue(pool) if b"result" in r])
+        made.rows(f"select pg_terminate_backend({pid})")
+        wait_for("it is gone", lambda: made.value(f"select count(*) from pg_stat_activity where pid = {pid}") == "0")
+        found = w.ready()
+        assert [m.sqlstate for m in found if m.type == "E"][0] in ("08006", "57P01") and found[-1].body == b"E"
+        for server in servers:
+            server.thaw()
+        run(w, "rollback")
+        wait_for("it is kept", lambda: value(w) == 0 and hits(w) > 1, 30)
+
+
+PIPELINE = ("select b from far where a = $1", "select a from far order by a", "select count(*) from far")
+
+
+def pipeline(w, describes=True):
+    w.send(b"".join(parse(sql) + bind(v) + (describe("", "P") if describes else b"") + execute() for sql, v in
+                    zip(PIPELINE, ([b"1"], [], []))), SYNC)
+    return [(m.type, m.body) for m in w.ready()]
+
+
+@pytest.mark.parametrize("mode", ["transaction", "session"])
+@pytest.mark.parametrize("begin", ["", "begin"])
+def test_a_pipeline(made, start, mode, begin):
+    """Its statements are looked up together, and answered when all are there; each is kept by itself."""
+    one, other = (start(pool_mode=mode) for _ in range(2))
+    with login(one) as a, login(other) as b:
+        run(b, *(sql.replace("$1", "2") for sql in PIPELINE * 2))  # from here on the other knows what the names are
+        first = pipeline(a)
+        assert [kind for kind, _ in first] == ["1", "2", "T", "D", "C"] + ["1", "2", "T", "D", "D", "C"] + ["1", "2", "T", "D", "C", "Z"]
+
+        def are_hits():
+            before = hits(a)
+            assert pipeline(a) == first
+            return hits(a) == before + 3
+        wait_for("all are kept", are_hits)
+        change(made, 5)
+        if begin:
+            run(b, begin, AT_SERVER)
+        before = hits(b)
+        assert pipeline(b)[:-1] == first[:-1] and hits(b) == before + 3
+        made.rows("insert into far values (3, 0)")
+        assert ask(b, PIPELINE[1], values=()) == [[b"1"], [b"2"]] and hits(b) == before + 4
+        run(a, "update far set b = 7 where a = 1")
+        assert [body[-1:] for kind, body in pipeline(b) if kind == "D"] == [b"7", b"1", b"2", b"3", b"3"]
+        if begin:
+            run(b, "commit")
 
 
 WRITES = {

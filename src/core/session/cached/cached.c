@@ -62,7 +62,7 @@ void cached_worker_init(struct sessions *ss)
     results_wait_init(w);
     results_tell_init(w);
     cached_worker_conf(w);
-    if (ss->conf->memqcache_method == CONF_CACHE_MEMCACHED && !results_far_init(w))
+    if (ss->conf->memqcache_method == CONF_CACHE_MEMCACHED && !cached_far_init(w))
         cache_gens_off(w->gens, CACHE_OFF_FAR); /* nobody ends that */
     ss->cache = w;
 }
@@ -75,7 +75,7 @@ void cached_worker_fini(struct sessions *ss)
     results_loose_fini(w);
     results_tell_fini(w);
     if (w->far != NULL)
-        results_far_fini(w);
+        cached_far_fini(w);
     results_wait_fini(w);
     prep_unref(&w->looked);
     qcache_book_free(&w->book);

@@ -156,7 +156,7 @@ static void delete_far(struct client *c, const struct wanted *w)
     results_cells_add(&cells,
         qcache_cell_text(cache_cell_database(pool_database_there(c->pool)), w->user, w->sql));
     cache_gens_hold(c->ss->cache->gens, c->ss->env->slot, cells.p, cells.n);
-    results_tell_add(c, &cells, false, results_far_watch(c->ss->cache, cells.p[0]));
+    results_tell_add(c, &cells, false, cache_far_watch(c->ss->cache->seen, cells.p[0]));
 }
 
 bool cached_delete(void *ctx, struct slice sql, struct slice user, struct slice database)
@@ -172,21 +172,6 @@ bool cached_delete(void *ctx, struct slice sql, struct slice user, struct slice 
 }
 
 /* --- the answer --- */
-
-/* `head` and the result that is kept, and that all is done, in ss->cache->room. */
-static bool fetch(struct client *c, const struct cache_hit *hit, struct slice head)
-{
-    struct cached_worker *w = c->ss->cache;
-    char ready[] = {BE_READY, 0, 0, 0, 5, sstate_tx_status(c)};
-
-    buf_clear(&w->room);
-    buf_put(&w->room, head.p, head.n);
-    if (!cache_copy(w->store, hit, 0, hit->len, buf_reserve(&w->room, hit->len)))
-        return false;
-    buf_advance(&w->room, hit->len);
-    buf_put(&w->room, ready, sizeof ready);
-    return true;
-}
 
 COLD static void log_hit(struct client *c, struct slice sql)
 {
@@ -204,26 +189,44 @@ COLD static void log_hit(struct client *c, struct slice sql)
     client_log_leave(&scope);
 }
 
+/* FEED_LOCAL: the result is behind what is in ss->cache->room. FEED_PASS: it is not kept, and may
+ * be. FEED_PARK: it is asked for. */
+static enum feed_step find_one(struct client *c, unsigned number, const struct qcache_judgement *j,
+    const struct cached_said *said, struct cache_hit *hit)
+{
+    struct cached_worker *w = c->ss->cache;
+    struct cache_key key = key_of(w);
+
+    hit->took_us = 0;
+    if (w->far != NULL)
+        return cached_far_look(c, &key, number, j, said, hit);
+    if (!cache_find(w->store, &key, loop_now_us(c->ss->loop), hit) ||
+        !cache_copy(w->store, hit, 0, hit->len, buf_reserve(&w->room, hit->len)))
+        return FEED_PASS;
+    buf_advance(&w->room, hit->len);
+    return FEED_LOCAL;
+}
+
+static void put_ready(struct client *c)
+{
+    char ready[] = {BE_READY, 0, 0, 0, 5, sstate_tx_status(c)};
+
+    buf_put(&c->ss->cache->room, ready, sizeof ready);
+}
+
 /* FEED_LOCAL: the answer is in ss->cache->room. FEED_PASS: the result is not kept, and may be. */
 static enum feed_step find(struct client *c, struct slice head, const struct qcache_judgement *j,
     const struct cached_said *said, struct cache_hit *hit)
 {
     struct cached_worker *w = c->ss->cache;
-    struct cache_key key = key_of(w);
-    char ready[] = {BE_READY, 0, 0, 0, 5, sstate_tx_status(c)};
     enum feed_step step;
 
-    hit->took_us = 0;
-    if (w->far == NULL)
-        return cache_find(w->store, &key, loop_now_us(c->ss->loop), hit) && fetch(c, hit, head)
-                   ? FEED_LOCAL
-                   : FEED_PASS;
     buf_clear(&w->room);
     buf_put(&w->room, head.p, head.n);
-    step = results_far_look(c, &key, j, said, hit, &w->room);
+    step = find_one(c, 0, j, said, hit);
     if (step == FEED_LOCAL)
-        buf_put(&w->room, ready, sizeof ready);
-    return step;
+        put_ready(c);
+    return step == FEED_PARK ? cached_far_wait(c) : step;
 }
 
 /* Of one statement that is answered. */
@@ -252,7 +255,7 @@ HOT static void tell_room(struct client *c)
     if (s->tx == SSTATE_TX_VIRTUAL)
         s->errand->leave.snapshot = PLAN_SNAPSHOT_DUE;
     if (s->errand->cache != NULL)
-        s->errand->cache->wait_until_us = 0;
+        s->errand->cache->wait_until_us = s->errand->cache->nasked = 0;
     client_stats_on_bytes_out(&c->stats, w->room.len);
     (void)stream_send_later(&c->stream, w->room.data, w->room.len);
     if (w->room.cap > BUF_SMALL_BYTES)
@@ -283,10 +286,6 @@ static enum feed_step miss(struct client *c, const struct qcache_judgement *j,
     }
     lent_stop_asking(c); /* it may have stood in a queue */
     results_line_up(c, results_of(c), key.hash, took_us);
-    phase_goto(c, PHASE_WAITING);
-    c->was_told_to_wait = true; /* nothing is said of connections, which it does not wait for */
-    client_row_state(c, CLIENT_STATE_WAITING, WAIT_REASON_RESULT);
-    client_stats_on_wait_begin(c);
     return FEED_PARK;
 }
 
@@ -326,8 +325,29 @@ static bool is_of_interest(const struct sql_facts *facts, struct slice sql)
 /* Nothing is left of what was looked at before. */
 static void begin_look(struct client *c)
 {
+    struct cached *sc = c->sstate->errand->cache;
+
     results_fill_drop(c);
+    if (sc != NULL)
+        sc->far_wait = FAR_WAIT_NOT;
     cached_note_judged(c, NULL, slice_of(NULL, 0), NULL);
+}
+
+/* PASS: it may be kept, whose text speaks for that unless there is a reason. */
+static enum feed_step judge_text(struct client *c, const struct sql_facts *facts, struct slice sql,
+    enum qcache_reason r, bool is_forced, const struct qcache_judgement **j)
+{
+    enum feed_step step;
+
+    if (r != QCACHE_R_NONE && !is_of_interest(facts, sql))
+        return FEED_AGAIN;
+    *j = judge(c, facts, &step);
+    if (*j == NULL)
+        return step == FEED_PASS ? FEED_AGAIN : step;
+    cached_note_judged(c, facts, sql, *j);
+    return r != QCACHE_R_NONE || reason_of(*j, is_forced) != QCACHE_R_NONE || !is_eligible(c)
+               ? FEED_AGAIN
+               : FEED_PASS;
 }
 
 enum feed_step cached_query(struct client *c, struct slice sql, const struct sql_facts *facts)
@@ -343,14 +363,10 @@ enum feed_step cached_query(struct client *c, struct slice sql, const struct sql
 
     begin_look(c);
     r = qcache_text_reason(facts, sql, &is_forced);
-    if (r != QCACHE_R_NONE && !is_of_interest(facts, sql))
-        return FEED_AGAIN;
-    j = judge(c, facts, &step);
-    if (j == NULL)
-        return step == FEED_PASS ? FEED_AGAIN : step;
-    cached_note_judged(c, facts, sql, j);
-    if (r != QCACHE_R_NONE || reason_of(j, is_forced) != QCACHE_R_NONE || !is_eligible(c) ||
-        !make_key(c, &l, j) || !results_are_good(c))
+    step = judge_text(c, facts, sql, r, is_forced, &j);
+    if (step != FEED_PASS)
+        return step;
+    if (!make_key(c, &l, j) || !results_are_good(c))
         return FEED_AGAIN;
     said = (struct cached_said){.facts = facts, .sql = sql};
     step = find(c, slice_of("", 0), j, &said, &hit);
@@ -454,17 +470,13 @@ static enum feed_step make_lone(struct client *c, struct lone *o)
     r = qcache_text_reason_once(&o->prep->kept, facts, o->l.sql, &is_forced);
     if (r == QCACHE_R_NONE && !is_forced && qcache_values_may_be_time(o->l.values))
         r = QCACHE_R_WORD;
-    if (r != QCACHE_R_NONE && !is_of_interest(facts, o->l.sql))
-        return FEED_AGAIN;
-    o->j = judge(c, facts, &step);
-    if (o->j == NULL)
-        return step == FEED_PASS ? FEED_AGAIN : step;
-    cached_note_judged(c, facts, o->l.sql, o->j);
+    step = judge_text(c, facts, o->l.sql, r, is_forced, &o->j);
+    if (step != FEED_PASS)
+        return step;
     if (o->n != NULL && !sent->describes)
         o->l.told = o->n->told;
     /* Who asks for no description has one; without it nobody knows whether a result fits. */
-    if (r != QCACHE_R_NONE || reason_of(o->j, is_forced) != QCACHE_R_NONE || !is_eligible(c) ||
-        (o->n != NULL && !sent->describes && o->n->told == 0) || !make_key(c, &o->l, o->j) ||
+    if ((o->n != NULL && !sent->describes && o->n->told == 0) || !make_key(c, &o->l, o->j) ||
         !results_are_good(c))
         return FEED_AGAIN;
     o->said =
@@ -519,63 +531,49 @@ static bool read_several(struct client *c, const char *p, const char *end, struc
     return is_over;
 }
 
-/* Their answers are in ss->cache->room, as far as they are kept. PASS: all may be kept, and *nhits
- * of them are. */
-static enum feed_step find_several(struct client *c, struct several *s, unsigned *nhits)
+/* LOCAL: their answers are in ss->cache->room. Else those that are not kept will be: they go to a
+ * server together, and nobody is waited for. In memcached all are asked for at once, and once. */
+static enum feed_step find_several(struct client *c, struct several *s)
 {
     struct cached_worker *w = c->ss->cache;
-    enum feed_step step;
-    struct slice head;
+    const struct cached *sc = c->sstate->errand->cache;
+    bool may_ask = sc == NULL || sc->far == NULL;
+    enum feed_step all = FEED_LOCAL;
+    enum feed_step step = FEED_LOCAL;
     unsigned i;
 
-    *nhits = 0;
     buf_clear(&w->room);
-    for (i = 0; i < s->n; i++) {
+    for (i = 0; i < s->n && step != FEED_AGAIN; i++) {
         struct lone *o = &s->one[i];
+        struct slice head = head_of_answer(&o->sent);
         struct cache_key key;
 
         step = make_lone(c, o);
-        if (step != FEED_PASS)
+        if (step == FEED_PARK)
             return step;
-        key = key_of(w);
-        head = head_of_answer(&o->sent);
         buf_put(&w->room, head.p, head.n);
-        if (!cache_find(w->store, &key, loop_now_us(c->ss->loop), &o->hit) ||
-            !cache_copy(w->store, &o->hit, 0, o->hit.len, buf_reserve(&w->room, o->hit.len)))
-            continue;
-        buf_advance(&w->room, o->hit.len);
-        ++*nhits;
-    }
-    return FEED_PASS;
-}
-
-/* The results of those that are not kept will be. Nobody is waited for. */
-static void fill_several(struct client *c, struct several *s)
-{
-    struct cached_worker *w = c->ss->cache;
-    struct cache_hit hit;
-    unsigned i;
-
-    for (i = 0; i < s->n; i++) {
-        struct lone *o = &s->one[i];
-        struct cache_key key;
-
-        if (make_lone(c, o) != FEED_PASS)
-            break;
         key = key_of(w);
-        if (!cache_find(w->store, &key, loop_now_us(c->ss->loop), &hit))
+        if (step == FEED_PASS)
+            step = find_one(c, i, o->j, &o->said, &o->hit);
+        if (step == FEED_PASS)
             results_fill_begin(c, o->j, &key, &o->said,
                 cache_flight_enter(w->store, &key, loop_now_us(c->ss->loop)), i,
                 o->l.kind != KEY_ROWS);
+        if (step == FEED_PARK && !may_ask)
+            step = FEED_AGAIN;
+        if (step != FEED_LOCAL && all != FEED_PARK)
+            all = step;
     }
     results_fill_count(c, s->n);
-    if (i < s->n)
+    if (step == FEED_AGAIN || all != FEED_PASS)
         results_fill_drop(c);
+    if (step == FEED_AGAIN || all == FEED_LOCAL)
+        return step;
+    return all == FEED_PARK ? cached_far_wait(c) : FEED_AGAIN;
 }
 
 static void tell_several(struct client *c, struct several *s)
 {
-    char ready[] = {BE_READY, 0, 0, 0, 5, sstate_tx_status(c)};
     unsigned i;
 
     lent_stop_asking(c);
@@ -583,30 +581,22 @@ static void tell_several(struct client *c, struct several *s)
         note_answered(c, &s->one[i].sent, s->one[i].prep, s->one[i].n);
         note_hit(c, &s->one[i].hit, s->one[i].l.sql);
     }
-    buf_put(&c->ss->cache->room, ready, sizeof ready);
+    put_ready(c);
     tell_room(c);
 }
 
-/* They are answered together or go to a server together. */
 static enum feed_step look_at_several(
     struct client *c, const char *p, const char *end, const char **whole)
 {
     enum feed_step step = FEED_AGAIN;
     struct several s;
-    unsigned nhits;
     unsigned i;
 
-    s.n = 0;
-    if (c->ss->cache->far == NULL && read_several(c, p, end, &s)) {
-        step = find_several(c, &s, &nhits);
-        if (step == FEED_PASS && nhits == s.n) {
-            tell_several(c, &s);
-            *whole = s.one[s.n - 1].sent.end;
-            step = FEED_LOCAL;
-        } else if (step == FEED_PASS) {
-            fill_several(c, &s);
-            step = FEED_AGAIN;
-        }
+    if (read_several(c, p, end, &s))
+        step = find_several(c, &s);
+    if (step == FEED_LOCAL) {
+        tell_several(c, &s);
+        *whole = s.one[s.n - 1].sent.end;
     }
     for (i = 0; i < s.n; i++)
         prep_unref(&s.one[i].prep);

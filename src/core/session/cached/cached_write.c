@@ -130,7 +130,7 @@ static void add_writes(struct client *c, uint32_t writes, const struct qcache_ju
     unsigned i;
 
     if (sc->watch == 0 && c->ss->cache->far != NULL)
-        sc->watch = results_far_watch(c->ss->cache, db);
+        sc->watch = cache_far_watch(c->ss->cache->seen, db);
     if (sc->is_held)
         let_go(c, sc); /* with the cells that it was held with; then with more */
     if ((writes & QCACHE_W_DATABASE) != 0)
@@ -270,7 +270,7 @@ void cached_unseen_begin(struct client *c)
     results_cells_add(rare->unseen, cache_cell_database(pool_database_there(c->pool)));
     cache_gens_hold(c->ss->cache->gens, c->ss->env->slot, rare->unseen->p, rare->unseen->n);
     if (c->ss->cache->far != NULL)
-        results_far_unseen(c);
+        cached_far_unseen(c);
 }
 
 void cached_unseen_end(struct client *c)

@@ -12,8 +12,7 @@
 #include "sstate_int.h"
 #include "sstate/phase_int.h"
 
-/* A transaction has its link, where nothing runs and nothing has to be put right. */
-static bool can_be_aside(const struct client *c)
+bool plan_aside_can(const struct client *c)
 {
     const struct sstate *s = c->sstate;
 
@@ -25,7 +24,7 @@ static bool can_be_aside(const struct client *c)
 
 WARM bool plan_aside_may(const struct client *c)
 {
-    return can_be_aside(c) && c->sstate->errand->leave.may_go_out &&
+    return plan_aside_can(c) && c->sstate->errand->leave.may_go_out &&
            c->link->pool->cluster_node == c->pool->cluster_node &&
            !plan_keeps_reads(c->ss->conf, &c->plan->rs, c->plan->lsn == PLAN_LSN_DUE);
 }
@@ -34,7 +33,7 @@ WARM bool plan_aside_lacks(struct client *c, struct slice sql)
 {
     struct route_decision d;
 
-    if (!can_be_aside(c) || c->link->pool->cluster_node == c->pool->cluster_node ||
+    if (!plan_aside_can(c) || c->link->pool->cluster_node == c->pool->cluster_node ||
         sessions_must_hold_writes(c->ss))
         return false;
     (void)plan_decide_again(c, sql, &d);

@@ -75,7 +75,7 @@ void results_trim(struct client *c)
 
     if (sc != NULL && sc->first.fill == NULL && sc->far == NULL && sc->asking == ASKS_NOTHING &&
         sc->cells.n == 0 && !sc->has_done_more && !sc->ask_failed && sc->traits == 0 &&
-        !sc->commits_sent && !sc->owes_word && sc->wait_until_us == 0)
+        !sc->commits_sent && !sc->owes_word && sc->wait_until_us == 0 && sc->nasked == 0)
         free_all(c);
 }
 

@@ -257,19 +257,21 @@ static bool is_from_source(struct client *c, const struct cached *sc)
 }
 
 /* What was looked up in memcached and not found. */
-static enum cache_fill_reason keep_far(struct client *c, struct cached *sc, struct slice result)
+static enum cache_fill_reason keep_far(
+    struct client *c, struct cached *sc, struct results_filling *f, struct slice result)
 {
     int64_t now_us = loop_now_us(c->ss->loop);
-    enum cache_fill_reason why = cache_fill_check(sc->first.fill, now_us);
+    enum cache_fill_reason why = cache_fill_check(f->fill, now_us);
+    const struct results_far *far = *results_far_at(sc, f->number);
 
     if (why != CACHE_FILL_OK)
         return why;
-    if (sc->far == NULL || sc->far->found != CACHE_FAR_MISS)
+    if (far == NULL || far->call != NULL || far->found != CACHE_FAR_MISS)
         return CACHE_FILL_OFF;
     if (result.n > (size_t)c->ss->conf->memqcache_maxcache_bytes)
         return CACHE_FILL_LARGE;
-    cache_far_keep(c->ss->cache->far, &sc->first.fill, &sc->far->deps, result,
-        (uint32_t)(now_us - sc->since_us));
+    cache_far_keep(
+        c->ss->cache->far, &f->fill, &far->deps, result, (uint32_t)(now_us - sc->since_us));
     return CACHE_FILL_OK;
 }
 
@@ -283,7 +285,7 @@ static enum cache_fill_reason keep(struct client *c, struct cached *sc, struct r
     if (!cache_deps_hold(&sc->fill_known, c->ss->cache->gens))
         return CACHE_FILL_MOVED; /* names may have led elsewhere when it was read */
     if (c->ss->cache->far != NULL)
-        return keep_far(c, sc, result);
+        return keep_far(c, sc, f, result);
     if (cache_fill_append(f->fill, result.p, result.n) == -1)
         return CACHE_FILL_LARGE;
     return cache_fill_commit(&f->fill, now_us, (uint32_t)(now_us - sc->since_us));

@@ -4,16 +4,6 @@
  * statement writes. One call stands in each place where a statement begins, is sent, and ends;
  * where there is no cache, sessions.cache is NULL, and that is all that is looked at.
  *
- *   cached.c        a worker's handle; what an errand has of it
- *   cached_look.c   may this client have a kept result? its key; the answer
- *   results_wait.c   another client asks for the result: his is waited for
- *   results_fill.c   what a server answers is gathered, and kept at the end
- *   cached_ask.c    judgements, asked of the server in front of the statement or behind it
- *   results_deps.c   what it depends on, as cells
- *   results_far.c    results in memcached are looked up
- *   results_tell.c    ... and told of writes, before the client hears of his commit
- *   cached_write.c  what the transaction has written, and when that holds
- *
  * Contract of the writes: before what may commit is sent, the cells of all that was written are
  * held; they are released when the outcome is known. So nobody hears of a commit while an older
  * result can be had. */
@@ -67,8 +57,7 @@ struct cached_worker {
     struct timer looks;
     /* memcached; NULL: results are in shared memory */
     struct cache_far *far;
-    struct far_seen *seen;
-    struct far_known *known;
+    struct cache_far_seen *seen;
     struct list asked; /* errands that wait for its answer */
     struct list outs;  /* what it has to be told before clients hear of it */
     struct task tells;
@@ -104,13 +93,19 @@ enum cached_asking {
 
 /* A look-up in memcached. */
 struct results_far {
+    struct results_far *next;
+    struct client *client;
     struct cache_far_call *call; /* NULL: it is answered */
     struct buf key;
     struct buf result;
     struct cache_far_deps deps;
     uint32_t took_us;
-    uint8_t found; /* enum cache_far_found */
+    uint8_t number; /* of its statement in the sequence */
+    uint8_t found;  /* enum cache_far_found */
 };
+
+/* Whether it waits for them; ASIDE: with the link of its transaction set aside. */
+enum far_wait { FAR_WAIT_NOT, FAR_WAIT_HERE, FAR_WAIT_ASIDE };
 
 /* A result that is kept of the exchange under way. */
 struct results_filling {
@@ -131,7 +126,8 @@ struct cached {
     uint8_t nmore;
     uint8_t nstatements;     /* up to its Sync */
     struct buf seen;         /* what the client was told */
-    struct results_far *far; /* looked up in memcached */
+    struct results_far *far; /* what is looked up in memcached */
+    uint8_t far_wait;        /* enum far_wait */
     int64_t since_us;
     uint8_t filling;              /* enum cached_filling */
     uint8_t source;               /* enum cached_source */
@@ -244,6 +240,8 @@ bool results_may_wait(const struct client *c);
 /* It is fed again when whoever asks for the key with this hash has its result, or will not. The
  * caller parks it. `took_us`: what that took the last time; 0: not known. */
 void results_line_up(struct client *c, struct cached *sc, uint64_t hash, uint32_t took_us);
+/* It stands in a line, and waits for a result. */
+void results_parked(struct client *c);
 void results_wait_init(struct cached_worker *w);
 void results_wait_fini(struct cached_worker *w);
 
@@ -253,31 +251,26 @@ void results_cells_add(struct results_cells *s, cache_cell cell);
 /* The cells of a result. Returns how many; more than CACHE_DEPS_MAX: there are too many. */
 uint32_t results_depend_on(struct client *c, const struct qcache_judgement *j,
     const struct cached_said *said, cache_cell cell[CACHE_DEPS_MAX]);
+/* Where the look-up of this statement is, or would be, in the list. */
+struct results_far **results_far_at(struct cached *sc, unsigned number);
+void results_far_drop(struct results_far **at);
 void results_far_forget(struct cached *sc);
 /* A standby has what was written by other pgpools, too. */
 bool results_far_standby(struct client *c, const struct cache_standby *is);
-void results_far_note_seen(struct cached_worker *w, const struct cache_far_deps *deps);
-/* What is known of the catalogue, as a number that changes when another pgpool, or this one, has
- * changed it, or anything unknown in its database; 0: nothing. A look-up tells, which is of a
- * result of the database deps->cell[0]; true: it has changed, judgements of this pgpool are void.
- */
-uint64_t results_far_watch(struct cached_worker *w, cache_cell db);
 void results_far_watched(cache_cell db, struct cache_far_deps *deps);
-bool results_far_note_watch(struct cached_worker *w, const struct cache_far_deps *deps);
 
-void results_deps_init(struct cached_worker *w);
-void results_deps_fini(struct cached_worker *w);
-
-/* results_far.c */
-/* FEED_PARK: it is asked, and the client fed again; FEED_LOCAL: the result is in `out`, `hit` knows
- * of it; FEED_PASS: it is not there, and may be kept; FEED_AGAIN: nobody knows, keep nothing. */
-enum feed_step results_far_look(struct client *c, const struct cache_key *key,
-    const struct qcache_judgement *j, const struct cached_said *said, struct cache_hit *hit,
-    struct buf *out);
+/* cached_far.c */
+/* FEED_PARK: it is asked, and cached_far_wait is to be called; FEED_LOCAL: the result is behind
+ * what is in ss->cache->room, `hit` knows of it; FEED_PASS: it is not there, and may be kept;
+ * FEED_AGAIN: nobody knows, keep nothing. */
+enum feed_step cached_far_look(struct client *c, const struct cache_key *key, unsigned number,
+    const struct qcache_judgement *j, const struct cached_said *said, struct cache_hit *hit);
+/* It is fed again when all is answered. */
+enum feed_step cached_far_wait(struct client *c);
 /* c->rare->unseen is new. */
-void results_far_unseen(struct client *c);
-bool results_far_init(struct cached_worker *w);
-void results_far_fini(struct cached_worker *w);
+void cached_far_unseen(struct client *c);
+bool cached_far_init(struct cached_worker *w);
+void cached_far_fini(struct cached_worker *w);
 
 /* results_tell.c */
 /* What its servers say now may tell of a commit: it waits until memcached knows. */

@@ -148,8 +148,8 @@ static void on_watch(void *ctx, enum cache_far_found found, struct slice result,
     (void)took_us;
     o->call = NULL;
     if (found != CACHE_FAR_DEAD)
-        (void)results_far_note_watch(o->w, deps);
-    if (found == CACHE_FAR_DEAD || o->is_doubtful || results_far_watch(o->w, o->db) != o->watch)
+        (void)cache_far_watch_moved(o->w->seen, deps);
+    if (found == CACHE_FAR_DEAD || o->is_doubtful || cache_far_watch(o->w->seen, o->db) != o->watch)
         results_cells_add(&o->cells, o->db);
     bump(o, false);
 }

@@ -15,6 +15,7 @@
 #include "ipc/mailbox.h"
 
 #include "results/results_int.h"
+#include "sstate/phase_int.h"
 
 /* What wakes may be lost (a full mailbox): it is looked at so often whether anybody still asks. */
 #define LOOK_MS 50
@@ -112,6 +113,15 @@ void results_line_up(struct client *c, struct cached *sc, uint64_t hash, uint32_
     list_push_back(line_of(w, hash), &c->sstate->errand->homeless_node);
     if (!timer_is_armed(&w->looks))
         timer_start(w->ss->loop, &w->looks, LOOK_MS);
+    results_parked(c);
+}
+
+void results_parked(struct client *c)
+{
+    phase_goto(c, PHASE_WAITING);
+    c->was_told_to_wait = true; /* nothing is said of connections, which it does not wait for */
+    client_row_state(c, CLIENT_STATE_WAITING, WAIT_REASON_RESULT);
+    client_stats_on_wait_begin(c);
 }
 
 bool results_may_wait(const struct client *c)
