@@ -71,6 +71,7 @@ struct view_node {
     int64_t caught_up_us;      /* clock_mono_us: a standby that had replayed all that was committed
                                   before this, by its last probe; 0: not known to have */
     int64_t status_changed_us; /* wall clock */
+    int64_t loaded_us;         /* by its clock: when it last read its configuration; 0: unknown */
     char replication_state[16];
     char replication_sync_state[16];
     char held_by[VIEW_WHO_BYTES];

@@ -54,6 +54,7 @@ struct probe_facts {
     int64_t replay_age_us; /* since the last replayed transaction was committed; -1: not told */
     int64_t silence_us;    /* since its WAL receiver heard anything from its server; -1: not told */
     int64_t silence_limit_us;             /* wal_receiver_timeout; 0: none */
+    int64_t loaded_us;                    /* when it read its configuration, by its own clock */
     char receiver_name[PROBE_NAME_BYTES]; /* application_name of its WAL receiver, if known */
     int nsenders;
     struct probe_sender sender[PROBE_MAX_SENDERS];

@@ -39,7 +39,8 @@ const char probe_query_text[] =
     " w.pid, w.status, w.conninfo,"
     " (EXTRACT(EPOCH FROM pg_catalog.clock_timestamp() - w.last_msg_receipt_time)"
     " * 1000000)::pg_catalog.int8,"
-    " pg_catalog.current_setting('wal_receiver_timeout')"
+    " pg_catalog.current_setting('wal_receiver_timeout'),"
+    " (EXTRACT(EPOCH FROM pg_catalog.pg_conf_load_time()) * 1000000)::pg_catalog.int8"
     " FROM (SELECT pg_catalog.pg_is_in_recovery() AS in_recovery) s"
     " LEFT JOIN pg_catalog.pg_stat_wal_receiver w ON true) f"
     " LEFT JOIN pg_catalog.pg_stat_replication r ON true";
@@ -62,6 +63,7 @@ enum column {
     COL_RECEIVER_CONNINFO,
     COL_RECEIVER_SILENCE,
     COL_RECEIVER_TIMEOUT,
+    COL_LOADED,
     COL_SENDER_NAME,
     COL_SENDER_ADDR,
     COL_SENDER_STATE,
@@ -203,6 +205,7 @@ int probe_query_read(const PGresult *res, struct probe_facts *f)
         read_receiver_name(PQgetvalue(res, 0, COL_RECEIVER_CONNINFO), f);
     f->silence_us = number_at(res, 0, COL_RECEIVER_SILENCE, -1);
     f->silence_limit_us = duration_of(PQgetvalue(res, 0, COL_RECEIVER_TIMEOUT));
+    f->loaded_us = number_at(res, 0, COL_LOADED, 0);
     read_senders(res, f);
     return 0;
 }

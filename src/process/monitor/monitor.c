@@ -15,6 +15,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "cache/cache_store.h"
 #include "config/conf.h"
 #include "config/pools_conf.h"
 #include "process/common/role_conf.h"
@@ -292,6 +293,26 @@ static enum decide_answer translate_answer(enum probe_answer answer)
     return DECIDE_FACTS;
 }
 
+/* Results are as the server's settings were: TimeZone, search_path, whatever it was. A connection
+ * that was open then says later when it heard of it than one that came afterwards. */
+static void note_loaded(struct monitor *m, int id, int64_t loaded_us)
+{
+    struct view_node *v = &m->decide.view.node[id];
+    bool is_first = v->loaded_us == 0;
+    struct cache *cache;
+
+    if (loaded_us <= v->loaded_us)
+        return;
+    v->loaded_us = loaded_us;
+    cache = is_first ? NULL : cache_open(m->role.env->shm, m->role.env->slot);
+    if (cache == NULL)
+        return;
+    cache_empty(cache, clock_mono_us());
+    cache_close(&cache);
+    log_at(LVL_LOG, "query cache: node %d has read its configuration anew: all results are dropped",
+        id);
+}
+
 static void on_done(struct probe *p, const struct probe_report *r)
 {
     struct watched *w = probe_owner(p);
@@ -306,8 +327,10 @@ static void on_done(struct probe *p, const struct probe_report *r)
         .facts = &m->facts,
     };
 
-    if (dp.answer == DECIDE_FACTS)
+    if (dp.answer == DECIDE_FACTS) {
         translate_facts(&r->facts, &m->facts);
+        note_loaded(m, w->id, r->facts.loaded_us);
+    }
     take_in(w, &dp);
 }
 

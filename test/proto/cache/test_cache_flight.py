@@ -5,6 +5,7 @@ import contextlib
 import itertools
 import os
 import signal
+import threading
 
 import pytest
 from cache_house import ask, login, run, start_cached
@@ -265,3 +266,32 @@ def test_query_wait_timeout(pg, start_pool, mode):
         for w in clients[1:]:
             assert [m.text for m in w.read_eof() if m.type == "E"] == ["query_wait_timeout"]
     assert got(clients[0]) == []
+
+
+def test_who_asks_stands_in_line_for_that_once(pg, start_pool):
+    """One connection, on which others change the catalogue by turns: what was found out while a client waited is old when its turn comes."""
+    pg.rows("drop table if exists lt, lu, lc; create table lt (a int); create table lu (a int); insert into lu values (7);"
+            "create table lc (n int); insert into lc values (0)")
+    pool = start_cached(pg, start_pool, num_init_children=1, pool_mode="transaction", default_pool_size=1)
+    others, stop = [login(pool) for _ in range(4)], threading.Event()
+
+    def change(w: Wire) -> None:
+        for n in range(100):
+            if stop.is_set():
+                return
+            run(w, f"update lc set n = n + 1; alter table lt set (fillfactor = {n % 50 + 50})")
+
+    threads = [threading.Thread(target=change, args=(w,)) for w in others]
+    for t in threads:
+        t.start()
+    try:
+        with login(pool) as w:
+            wait_for("they stand in line", lambda: int(pg.value("select n from lc")) > 8)
+            before = int(pg.value("select n from lc"))
+            # Its turn comes once for the question and once for the statement: a dozen changes meanwhile, more if this process is slow. Else it
+            # would be all of them.
+            assert int(ask(w, "select a, (select n from lc) from lu")[0][1]) - before < 150
+    finally:
+        stop.set()
+        for t in threads:
+            t.join()

@@ -6,6 +6,7 @@ import itertools
 import pytest
 from cache_house import ask, login, run, start_cached
 
+from pgt.waits import wait_for
 from pgt.wire import SYNC, bind, describe, execute, parse, query
 
 INT4, INT8, TEXT, FLOAT8 = 23, 20, 25, 701
@@ -173,3 +174,24 @@ def test_what_is_never_kept(pg, pool):
         if "random" in sql or "clock" in sql or "txid" in sql or "nextval" in sql or "now" in sql:
             assert all([m.body for m in found if m.type == "D"] != [m.body for m in first if m.type == "D"] for found in again), sql
     run(w, "drop sequence kq")
+
+
+@pytest.mark.parametrize("setting", ["timezone = 'Asia/Tokyo'", "datestyle = 'German'", "search_path = 'k2'"])
+def test_a_server_that_is_reloaded(pg, start_pool, setting):
+    """Results of before go when the next check of the server finds that it has read its configuration anew, whatever is in that."""
+    pg.rows(SCHEMA)
+    pool = start_cached(pg, start_pool, num_init_children=1, sr_check_period=1)
+    sql = "select a, d, ts from kt order by a"
+    with login(pool) as w:
+        before = same(w, sql)
+        try:
+            pg.rows(f"alter system set {setting}")
+            pg.rows("select pg_reload_conf()")
+            wait_for("the server has it", lambda: pg.rows(sql) != before)
+            wait_for("it is told", lambda: ask(w, sql) != before, 30)
+            assert ask(w, sql) == ask(w, sql) == pg.rows(sql)
+            wait_for("the log has it", lambda: "has read its configuration anew" in pool.log())
+        finally:
+            pg.rows(f"alter system reset {setting.split()[0]}")
+            pg.rows("select pg_reload_conf()")
+        wait_for("it is told", lambda: ask(w, sql) == before, 30)

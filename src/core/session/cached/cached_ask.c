@@ -120,25 +120,6 @@ bool cached_sees_commits(const struct client *c)
     return is_quiet(c) && c->link->tx_status == 'T';
 }
 
-/* Outside of a transaction, or before its BEGIN was sent. */
-static bool may_ask(const struct client *c)
-{
-    const struct sstate *s = c->sstate;
-
-    return (s->phase <= PHASE_WAITING || cached_own_is_quiet(c)) && !sstate_tx_is_lost(s) &&
-           s->errand->home == NULL && (s->errand->cache == NULL || !s->errand->cache->ask_failed) &&
-           c->ss->cache->rules != NULL && !results_are_elsewhere(c);
-}
-
-static void keep_question(struct client *c, struct cached *sc)
-{
-    struct slice scope = buf_slice(&c->ss->cache->scope);
-
-    buf_clear(&sc->asked);
-    buf_put(&sc->asked, scope.p, scope.n);
-    sc->scope_len = c->ss->cache->question_at;
-}
-
 /* What may go to a standby waits for nobody's link of the primary: there is a free one, however
  * long it has been so, or none at all, as all reads go to standbys, and one is opened. */
 bool cached_has_link(struct client *c)
@@ -148,6 +129,27 @@ bool cached_has_link(struct client *c)
 
     return c->sstate->kept != NULL ||
            (is_nobody_before && (pool->nidle > 0 || list_is_empty(&pool->busy)));
+}
+
+/* Outside of a transaction, or before its BEGIN was sent. Who has asked, and has to again, as the
+ * catalogue has changed since, does not stand in a line for that once more. */
+static bool may_ask(struct client *c)
+{
+    const struct sstate *s = c->sstate;
+    const struct cached *sc = s->errand->cache;
+
+    return (s->phase <= PHASE_WAITING || cached_own_is_quiet(c)) && !sstate_tx_is_lost(s) &&
+           s->errand->home == NULL && c->ss->cache->rules != NULL && !results_are_elsewhere(c) &&
+           (sc == NULL || (!sc->ask_failed && (sc->nasked == 0 || cached_has_link(c))));
+}
+
+static void keep_question(struct client *c, struct cached *sc)
+{
+    struct slice scope = buf_slice(&c->ss->cache->scope);
+
+    buf_clear(&sc->asked);
+    buf_put(&sc->asked, scope.p, scope.n);
+    sc->scope_len = c->ss->cache->question_at;
 }
 
 enum feed_step cached_ask(struct client *c)
