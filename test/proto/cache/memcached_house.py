@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: PostgreSQL
-"""memcached_house: a real memcached server, which can die, hang and come back empty."""
+"""memcached_house: a real memcached server, which can die, hang and come back empty, and one that asks for a password."""
+import ctypes
 import os
 import shutil
 import signal
@@ -30,12 +31,13 @@ def is_listening(port):
 
 
 class Server:
-    def __init__(self, *more):
-        self.port, self.more, self.process = procs.free_port(), more, None
+    def __init__(self, *more, env=None):
+        self.port, self.more, self.env, self.process = procs.free_port(), more, env, None
         self.start()
 
     def start(self):
-        self.process = subprocess.Popen(["memcached", "-u", "nobody", "-l", "127.0.0.1", "-p", str(self.port), "-U", "0", *self.more])
+        self.process = subprocess.Popen(["memcached", "-u", "nobody", "-l", "127.0.0.1", "-p", str(self.port), "-U", "0", *self.more],
+                                        env={**os.environ, **(self.env or {})})
         waits.wait_for("memcached", lambda: is_listening(self.port))
 
     def stop(self):
@@ -50,3 +52,40 @@ class Server:
 
     def thaw(self):
         self.process.send_signal(signal.SIGCONT)
+
+
+SASL_CONF = """\
+pwcheck_method: auxprop
+auxprop_plugin: sasldb
+mech_list: plain
+sasldb_path: {}
+"""
+SASL_SET_CREATE = 1
+
+
+def sasl_server(user: str, password: str):
+    """One that asks for this password; None: the machine has not what that takes (libsasl2 and its sasldb)."""
+    folder = procs.folder("sasl")
+    (folder / "memcached.conf").write_text(SASL_CONF.format(folder / "db"), encoding="utf-8")
+    child = os.fork()  # the library takes where its configuration is from the environment, and keeps it
+    if child == 0:
+        os.environ["SASL_CONF_PATH"] = str(folder)
+        os._exit(set_password(user.encode(), password.encode()))
+    if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 0:
+        return None
+    folder.chmod(0o755)
+    for path in folder.iterdir():
+        path.chmod(0o644)
+    return Server("-S", env={"SASL_CONF_PATH": str(folder)})
+
+
+def set_password(user: bytes, password: bytes) -> int:
+    conn = ctypes.c_void_p()
+    try:
+        lib = ctypes.CDLL("libsasl2.so.2")
+    except OSError:
+        return 1
+    if lib.sasl_server_init(None, b"memcached") != 0 or \
+            lib.sasl_server_new(b"memcached", None, None, None, None, None, 0, ctypes.byref(conn)) != 0:
+        return 1
+    return int(lib.sasl_setpass(conn, user, password, len(password), None, 0, SASL_SET_CREATE) != 0)

@@ -6,7 +6,7 @@ import struct
 
 import pytest
 from cache_house import ask, login, run, when_on
-from memcached_house import IS_MISSING, Server
+from memcached_house import IS_MISSING, Server, sasl_server
 
 from pgt import postgres, procs, relay
 from pgt.waits import wait_for
@@ -135,7 +135,7 @@ def queue(pool):
 
 def test_the_server_goes_while_it_is_looked_up(made, start, servers):
     """The transaction is lost, and the client told so."""
-    pool = start(memqcache_timeout=10000)
+    pool = start(memqcache_timeout=5000)
     with login(pool) as w:
         when_kept(w, 0)
         run(w, "begin", AT_SERVER)
@@ -487,3 +487,29 @@ def test_the_wal_tells_all(start_pool, servers):
             pool.stop()
     finally:
         pg.stop()
+
+
+def test_a_server_that_asks_for_a_password(made, start):
+    """SASL: who has it keeps and finds results, and his writes make them invalid; who has another is told nothing, and reads from PostgreSQL."""
+    server = sasl_server("cache", "the secret")
+    if server is None:
+        pytest.skip("no libsasl2 with a sasldb to keep the password in")
+    try:
+        host = f"127.0.0.1:{server.port}"
+        one, other, wrong = (start(hosts=host, memqcache_memcached_user="cache", memqcache_memcached_password=word)
+                             for word in ("the secret", "the secret", "another"))
+        with login(one) as a, login(other) as b, login(wrong) as c:
+            ask(b, "select a from far where a = 2")  # from here on the other knows in what state the catalogue is
+            when_kept(a, 0)
+            change(made, 5)
+            assert value(a) == 0 and value(b) == 0 and hits(b) == 1
+            assert value(c) == 5
+            wait_for("it is let in nowhere", lambda: value(c) == 5 and of_servers(c)[server.port][2] == "down")
+            assert hits(c) == 0
+            run(b, "update far set b = 7 where a = 1")
+            assert value(a) == 7 and value(b) == 7
+            run(a, *(f"insert into far values ({n}, 0)" for n in range(10, 60)))
+            run(a, "begin", *(f"update far set b = b + 1 where a = {n}" for n in range(10, 60)), "commit")
+            assert ask(b, "select sum(b) from far where a >= 10") == [[b"50"]]
+    finally:
+        server.stop()
