@@ -115,7 +115,7 @@ def test_rollback_whose_link_dies(fake, start_pool):
 
 
 def test_described_rollback_whose_link_dies(fake, start_pool):
-    """Where a Describe goes with it, which no driver does, its client hears that the transaction is lost, and ends it."""
+    """Where a Describe goes with it, which no driver's own rollback has, its client hears that the transaction is lost, and ends it."""
     pool = start_pool(fake(Doomed()).address, num_init_children=1, pool_mode="transaction", health_check_period=0,
                       sr_check_period=0)
     c = login(pool, user="fake")
