@@ -3,7 +3,7 @@
 import pytest
 from pooling_house import BY, login, states, table
 
-from pgt.wire import SYNC, Wire, bind, describe, execute, parse, pg, query
+from pgt.wire import FLUSH, SYNC, Wire, bind, describe, execute, parse, pg, query
 
 MODES = ["session", "transaction", "statement"]
 
@@ -268,6 +268,35 @@ def test_in_a_pipeline(pool):
     assert not states(found)
     assert [m.row()[0] for m in found if m.type == "D"] == [b"transaction", b"3", b"4"]
     assert shown(c) == "statement"
+    c.bye()
+
+
+@pytest.mark.parametrize("flushes", [False, True], ids=["pipelined", "flushed"])
+def test_link_stays_until_the_sequence_is_over(pg, start_pool, flushes):
+    """Session mode is left behind a statement whose Sync is to come: nobody else has the link before."""
+    pool = start_pool(pg.address, num_init_children=1, pool_mode="transaction", max_backend_connections=2)
+    c, other = login(pool), login(pool)
+    set_mode(c, "session")
+    pid = c.value("select pg_backend_pid()")
+    c.send(parse("select pg_backend_pid()"), bind(), execute(), FLUSH if flushes else b"")
+    c.send(parse("set pool_mode = 'transaction'"), bind(), execute(), FLUSH)
+    found = c.read_until("C") + c.read_until("C")
+    assert not states(found)
+    assert [m.row()[0].decode() for m in found if m.type == "D"] == [pid]
+    assert not states(other.simple("begin"))
+    assert other.value("select pg_backend_pid()") != pid, "the client's sequence goes on there"
+    c.send(parse("select 2"), bind(), execute(), SYNC)
+    found = c.ready()
+    assert [m.row()[0] for m in found if m.type == "D"] == [b"2"]
+    assert found[-1].body == b"I"
+    assert not states(other.simple("commit"))
+    w = login(pool)
+    for client in (other, w):
+        client.rows("begin")
+        assert client.value("select 'the link is free'")
+    for client in (other, w):
+        client.rows("commit")
+        client.bye()
     c.bye()
 
 

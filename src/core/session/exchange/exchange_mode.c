@@ -217,7 +217,7 @@ int exchange_mode_change(struct client *c, int wanted, struct err *err)
     s->mode = (uint8_t)wanted;
     s->shown_pins = ~s->pins; /* to be shown again */
     if (!lent_keeps(s))
-        lent_kept_return(c); /* it is at rest: nothing ties the session */
+        lent_kept_return(c);
     leg_show_pins(c);
     return 0;
 }

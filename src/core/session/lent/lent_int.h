@@ -25,7 +25,8 @@ void lent_kept_tell(struct client *c);
 void lent_kept_on_bytes(struct client *c, struct link *link, const char *p, size_t n);
 /* It dies then. */
 void lent_kept_on_lost(struct client *c, struct link *link, const struct err *err);
-/* It is the client's no longer: given back, or cleaned when something may be left on it. */
+/* It is the client's no longer: given back, or cleaned when something may be left on it; with the
+ * end of the sequence if it is in the midst of one. */
 void lent_kept_return(struct client *c);
 /* The client goes. A link on which nothing was asked since its login needs no cleaning. */
 void lent_kept_release(struct client *c);

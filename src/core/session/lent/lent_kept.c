@@ -121,9 +121,11 @@ void lent_kept_return(struct client *c)
     if (kept == NULL)
         return;
     s->kept = NULL;
+    kept->must_clean = true; /* code may have left what nobody saw */
+    if (kept == c->link)
+        return; /* a sequence is not over: it goes back as any other link, with the end of that */
     if (s->errand != NULL)
         lent_kept_tell(c);
-    kept->must_clean = true; /* code may have left what nobody saw */
     link_release(kept, true);
     client_row_unlink(c);
 }
