@@ -504,6 +504,9 @@ void follow_names_learn(struct client *c, struct slice name, struct slice body);
 /* follow_known.c: while all links are in use. A Parse of a name and a Sync, of a text that a link
  * knows: answered here when this is true, up to that Sync. */
 bool follow_known_parsed(struct client *c, struct slice msg, const char *end);
+/* A sequence of nothing but Close at `p`: true when it was answered, up to its Sync or Flush;
+ * errand->nskip of its messages are still to be taken. */
+bool follow_known_closed(struct client *c, const char *p, const char *end);
 /* Messages of the extended protocol that name statements; `msg` may be incomplete. */
 enum feed_step follow_parse(struct client *c, struct feed_run *run, struct slice msg);
 enum feed_step follow_bind(struct client *c, struct feed_run *run, struct slice msg, bool is_whole);

@@ -589,6 +589,8 @@ static enum feed_step begin_sequence(
         note_extended(c, m);
         return FEED_LOCAL;
     }
+    if (m->type == FE_CLOSE && m->is_whole && follow_known_closed(c, m->msg.p, m->end))
+        return FEED_LOCAL;
     step = exchange_begin_batch(c, run, m->msg.p, m->end);
     return step == FEED_PASS ? pass_extended(c, run, m, NULL) : step;
 }

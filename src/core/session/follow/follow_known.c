@@ -44,3 +44,75 @@ bool follow_known_parsed(struct client *c, struct slice msg, const char *end)
     prep_unref(&p);
     return is_parsed;
 }
+
+/* How many messages of Close there are at `p`, with nothing behind them but Sync or Flush; 0: there
+ * is something else, or a portal is closed, of a transaction that has begun. */
+static unsigned count_closes(const struct client *c, const char *p, const char *end)
+{
+    bool may_have_portals = sstate_tx_status(c) != 'I';
+    struct batch_msg m;
+    unsigned n = 0;
+
+    while (batch_next(&p, end, &m) && !m.is_bad) {
+        if (m.type == FE_SYNC || m.type == FE_FLUSH)
+            return n;
+        if (m.type != FE_CLOSE || (m.what == 'P' && may_have_portals) || ++n > UINT16_MAX)
+            return 0;
+    }
+    return 0;
+}
+
+static void close_statement(struct client *c, struct slice name)
+{
+    struct sstate *s = c->sstate;
+    struct names_entry *n;
+
+    if (name.n == 0) {
+        prep_unref(&s->names.unnamed);
+        s->errand->way.unnamed_epoch = 0;
+        return;
+    }
+    n = names_find(&s->names, name);
+    if (n == NULL)
+        return;
+    names_take(&s->names, n);
+    names_entry_free(&s->errand->way, n);
+}
+
+/* A link that is free at once is told, so that who parses it again has a new plan. */
+static bool has_link_at_once(struct client *c)
+{
+    int node = sstate_write_node(c);
+
+    return node == c->pool->cluster_node &&
+           (node >= POOLS_FIRST_TARGET || !sessions_must_hold_writes(c->ss)) &&
+           sstate_has_ready_link(c);
+}
+
+/* A client that drops statements does not wait for that, and what it asks for next can be
+ * cancelled: a request would end the wait of the Close else, and what is behind it would run. */
+bool follow_known_closed(struct client *c, const char *p, const char *end)
+{
+    struct sstate *s = c->sstate;
+    struct buf out = {0};
+    struct batch_msg m;
+    unsigned n;
+    unsigned i;
+
+    if (s->phase != PHASE_DETACHED || s->errand->home != NULL || c->local_part != LOCAL_PART_NONE ||
+        client_local(c) != NULL)
+        return false;
+    n = count_closes(c, p, end);
+    if (n == 0 || has_link_at_once(c))
+        return false;
+    for (i = 0; i < n && batch_next(&p, end, &m); i++) {
+        if (m.what == 'S')
+            close_statement(c, m.name);
+        if (client_log_statements(c))
+            client_said(c, FE_CLOSE, m.body);
+        wire_put_empty(&out, BE_CLOSE_COMPLETE);
+    }
+    client_send(c, &out);
+    s->errand->nskip = (uint16_t)(n - 1);
+    return true;
+}
