@@ -7,7 +7,7 @@ import threading
 import time
 
 import pytest
-from pgt import waits
+from pgt import postgres, waits
 from pgt import wire as w
 from pgt.native import error_of, one
 
@@ -62,6 +62,48 @@ def test_an_error_on_the_main_node_reaches_nobody_else(pair):
         one(c, "rollback")
         one(c, "insert into q (v) values (2)")
         it.equal()
+
+
+@pytest.mark.parametrize("bad", ["select 1 / 0", "insert into t (id) values (1)", "notify a, 'b'; selec"])
+def test_what_failed_on_the_main_node_holds_locks_nowhere(pair, bad):
+    """As with one server: others go on, and need not wait for the ROLLBACK. A savepoint in front of it is still there."""
+    it = pair()
+    with it.client() as c, it.client() as other:
+        one(c, "insert into t (id) values (1)")
+        one(other, "set lock_timeout = '20s'")
+        for _ in range(2):
+            one(c, "begin")
+            one(c, "savepoint a")
+            one(c, "update accounts set amount = amount + 1 where id = 1")
+            error_of(c.simple(bad))
+            one(other, "update accounts set amount = amount - 1 where id = 1")
+            assert error_of(c.simple("select 1")).sqlstate == "25P02"
+            assert one(c, "rollback to a")[-1].body == b"T"
+            one(c, "update accounts set amount = amount + 5 where id = 1")
+            one(c, "commit")
+        it.equal()
+
+
+@pytest.mark.parametrize("how, state", [("idle_in_transaction_session_timeout", "25P03"), ("idle_session_timeout", "57P05"),
+                                        ("somebody", "57P01")])
+def test_why_the_main_node_ended_the_session(pair, how, state):
+    if how == "idle_session_timeout" and postgres.major() < 14:
+        pytest.skip("PostgreSQL 13 has none")
+    it = pair()
+    with it.client() as c:
+        if how == "idle_in_transaction_session_timeout":
+            one(c, "begin")
+            one(c, "insert into t (id) values (1)")
+        if how == "somebody":
+            one(c, "select 1")
+            it.nodes[0].rows(END_ALL)
+        else:
+            one(c, f"set {how} = '2s'")
+        last = c.read()
+        assert (last.type, last.sqlstate) == ("E", state), last
+        waits.wait_for("the log says so", lambda: f"ends: {last.text}" in it.pool.log())
+        with pytest.raises(w.WireClosed):
+            c.read()
 
 
 def test_a_session_stays_in_session_mode(pair):

@@ -218,3 +218,24 @@ def test_what_is_prepared_in_a_failed_transaction(pair):
             fine(pipeline(c, w.parse("insert into q (v) values (1)", "s")))
             fine(pipeline(c, w.bind((), "", "s"), w.execute()))
         assert it.equal() and it.nodes[1].value("select count(*) from q") == "6"
+
+
+def test_what_was_parsed_ends_what_has_failed(pair):
+    """On all nodes: the others are made to fail by a query, which takes their unnamed statement away."""
+    it = pair()
+    with it.client() as c, it.client() as other:
+        fine(pipeline(c, w.parse("select 1 / $1::int", "bad")))
+        one(other, "set lock_timeout = '20s'")
+        for end, row in (("rollback", 1), ("rollback to a", 2)):
+            one(c, "begin")
+            one(c, "savepoint a")
+            one(c, f"update accounts set amount = amount + 1 where id = {row}")
+            fine(pipeline(c, w.parse(end)))
+            assert error_of(pipeline(c, w.bind(["0"], name="bad"), w.execute())).sqlstate == "22012"
+            one(other, f"update accounts set amount = amount - 1 where id = {row}")
+            got = fine(pipeline(c, w.bind(), w.execute()))
+            assert [m.type for m in got] == ["2", "C", "Z"]
+            assert got[-1].body == (b"I" if end == "rollback" else b"T")
+        one(c, "update accounts set amount = amount + 7 where id = 2")
+        one(c, "commit")
+        it.equal()

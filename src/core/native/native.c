@@ -188,6 +188,7 @@ void native_free(struct client *c)
     buf_free(&n->held);
     buf_free(&n->out);
     buf_free(&n->ops);
+    mem_free(n->last_words);
     mem_free(n);
 }
 

@@ -580,11 +580,12 @@ enum native_verdict native_batch_plan(struct native *n)
     if (v != NATIVE_GO)
         return v;
     if (n->skips || n->failed >= 0) {
+        again = n->skips ? NULL : parse_again(n, &look);
         n->place = (struct native_place){
             .everywhere = n->skips ||
                           has(&look, LOOK_ENDS | LOOK_ENDS_TO | LOOK_PARSES | LOOK_CHANGES_NAMED)};
         n->portal = NATIVE_ALL;
-        put_batch(n, bounds, look.nbinds, NULL);
+        put_batch(n, bounds, look.nbinds, again);
         return NATIVE_GO;
     }
     v = plan_begin(n, &look, bounds);

@@ -89,7 +89,7 @@ enum native_step {
     STEP_COPY,           /* the client's data goes to all */
     STEP_COPY_END,       /* the main node is told its end */
     STEP_COPY_STOP,      /* it is broken off everywhere */
-    STEP_SPOIL,          /* the client's transaction is made to fail on the main node */
+    STEP_SPOIL,          /* the client's transaction is made to fail wherever it has not */
     STEP_PARSE,          /* others prepare what the main node has prepared before it failed */
     STEP_PREPARE,        /* two-phase: PREPARE TRANSACTION on the main node */
     STEP_PREPARE_OTHERS, /* two-phase: PREPARE TRANSACTION on the others */
@@ -262,7 +262,8 @@ struct native {
     unsigned nquestions;
     int64_t wait_until_us;
     struct timer timer;
-    struct task again; /* there may be another exchange */
+    struct task again;      /* there may be another exchange */
+    struct err *last_words; /* why the main node ends the session; NULL: it has not said */
 };
 
 /* native.c */

@@ -640,9 +640,16 @@ static void leg_on_parameter(void *owner, struct link *link, struct slice name, 
 static bool leg_on_error(void *owner, struct link *link, const struct errmsg *m)
 {
     struct native_leg *leg = owner;
+    struct native *n = leg->n;
 
-    (void)m;
-    count_statement(leg->n->ss, link->pool->cluster_node, COUNT_ERROR);
+    if (leg == &n->leg[n->main] &&
+        (slice_eq_str(m->severity, "FATAL") || slice_eq_str(m->severity, "PANIC"))) {
+        if (n->last_words == NULL)
+            n->last_words = mem_alloc(sizeof *n->last_words);
+        err_clear(n->last_words);
+        errmsg_to_err(m, n->last_words);
+    }
+    count_statement(n->ss, link->pool->cluster_node, COUNT_ERROR);
     return false;
 }
 
@@ -658,11 +665,22 @@ static void leg_on_drained(void *owner, struct link *link)
     client_read_on(leg->n->c);
 }
 
-/* What runs on the main node may have committed part of itself. */
-static bool is_committing(const struct native *n)
+/* What the main node was about to do may be done for good, or part of it. */
+static bool may_be_done(const struct native *n)
 {
-    return (n->step == STEP_MAIN || n->step == STEP_COMMITTED) && n->place.commits > 0 &&
-           !n->wrapped;
+    bool may_commit = (n->step == STEP_MAIN || n->step == STEP_COMMITTED) && n->place.commits > 0;
+
+    return n->step == STEP_FIRST_END || n->ex.is_commit || (may_commit && !n->wrapped);
+}
+
+/* The main node's own words, if nothing of what runs is done for good: "terminated" behind a COMMIT
+ * that is done would be taken for one that is not. */
+static struct err why_it_ends(
+    const struct native *n, const struct link *link, const struct err *err)
+{
+    bool is_undone = !may_be_done(n) && (n->leg[n->main].is_asked || link->tx_status != 'I');
+
+    return n->last_words != NULL && (n->step == STEP_IDLE || is_undone) ? *n->last_words : *err;
 }
 
 static void leg_on_lost(void *owner, struct link *link, const struct err *err, bool told)
@@ -670,19 +688,19 @@ static void leg_on_lost(void *owner, struct link *link, const struct err *err, b
     struct native_leg *leg = owner;
     struct native *n = leg->n;
     struct client *c = n->c;
+    struct err why;
 
     (void)told;
-    (void)link;
     sessions_suspect_node(n->ss, leg->node);
     if (leg == &n->leg[n->main]) {
         leg->link = NULL;
         leg->phase = LEG_NONE; /* nobody looks for its answer behind the session */
+        why = why_it_ends(n, link, err);
         client_lose_link(c);
-        CLIENT_LOG(c, LVL_LOG, "session of user \"%s\" ends: %s", client_pool(c)->names, err->msg);
-        if (n->commit.decision == NULL && n->step != STEP_GATE &&
-            (n->step == STEP_FIRST_END || n->ex.is_commit || is_committing(n)))
+        CLIENT_LOG(c, LVL_LOG, "session of user \"%s\" ends: %s", client_pool(c)->names, why.msg);
+        if (n->commit.decision == NULL && n->step != STEP_GATE && may_be_done(n))
             native_detach(n, leg, "it was lost while it committed");
-        client_end(c, err);
+        client_end(c, &why);
         return;
     }
     CLIENT_LOG(c, LVL_LOG, "connection to node %d was lost: %s", leg->node, err->msg);

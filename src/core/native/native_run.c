@@ -60,12 +60,18 @@ static void undo(struct native *n)
     native_wait(n);
 }
 
-/* Its own transaction has to fail, and no server has seen why. */
+/* The client's transaction has to fail wherever it has not: what has failed holds no locks. */
 static void spoil(struct native *n)
 {
     native_round(n, STEP_SPOIL, true, -1);
     native_put_query(n, slice_of_str("SELECT pg_catalog.refused_by_pgpool()"));
-    native_send(n, main_leg(n), false);
+    if (n->failed < 0)
+        native_send(n, main_leg(n), false);
+    for (struct native_leg *leg = n->leg; leg < n->leg + n->nlegs; leg++) {
+        if (native_is_up(leg) && !leg->is_asked && leg->link->tx_status == 'T')
+            native_ask(n, leg, slice_of_str("SELECT pg_catalog.failed_on_another_node()"));
+    }
+    native_wait(n);
 }
 
 void native_fail(struct native *n)
@@ -73,7 +79,7 @@ void native_fail(struct native *n)
     n->ex.failing = true;
     if (n->wrapped)
         undo(n);
-    else if (native_tx(n) == 'T')
+    else if (native_tx(n) != 'I')
         spoil(n);
     else
         native_finish(n);
@@ -386,7 +392,7 @@ void native_next(struct native *n)
         next_query(n);
 }
 
-static void statement_done(struct native *n)
+void native_next_statement(struct native *n)
 {
     native_gate_leave(n);
     n->at = n->ex.is_batch || n->facts.nstmts == 0 ? 1 : n->at + 1;
@@ -403,11 +409,6 @@ static uint32_t changes_done(const struct native *n, const struct native_leg *le
     return n->ex.is_batch ? leg->nchanges : leg->kind == 'C';
 }
 
-void native_next_statement(struct native *n)
-{
-    statement_done(n);
-}
-
 /* A read on one node. */
 static void one_answered(struct native *n)
 {
@@ -419,7 +420,7 @@ static void one_answered(struct native *n)
     }
     native_prepared_settle(n, changes_done(n, leg), leg->kind != 'E');
     if (leg->kind != 'E') {
-        statement_done(n);
+        native_next_statement(n);
         return;
     }
     if (leg->link->tx_status == 'E' && !n->wrapped)
@@ -537,7 +538,7 @@ static void detach_minority(struct native *n, const struct agree_answer *answers
     if (result->main_differs)
         client_end_text(n->c, "XX001", "the main node answered otherwise than most");
     else
-        statement_done(n);
+        native_next_statement(n);
 }
 
 /* Some were lost: what they did is gone with a transaction, and done or not without one. */
@@ -583,23 +584,17 @@ static bool has_lock_trouble(struct native *n)
 /* The transaction is over, one way or the other, on all nodes. */
 static void end_answered(struct native *n)
 {
-    bool was_failed = n->failed >= 0;
-
     n->failed = -1;
     for (unsigned i = 0; i < n->nlegs; i++) {
         if (native_is_up(&n->leg[i]) && n->leg[i].link->tx_status == 'E')
             n->failed = (int)i;
     }
-    if (was_failed || n->leg[n->main].kind == 'E') {
-        if (n->leg[n->main].kind == 'E')
-            n->ex.failing = true;
-        if (n->ex.failing)
-            native_finish(n);
-        else
-            statement_done(n);
-        return;
-    }
-    statement_done(n);
+    if (n->leg[n->main].kind == 'E')
+        n->ex.failing = true;
+    if (n->ex.failing)
+        native_finish(n);
+    else
+        native_next_statement(n);
 }
 
 static void others_answered(struct native *n)
@@ -719,11 +714,11 @@ static void begin_answered(struct native *n)
 
 static void spoil_answered(struct native *n)
 {
-    if (main_leg(n)->link->tx_status != 'E') {
+    if (n->failed < 0 && main_leg(n)->link->tx_status != 'E') {
         client_end_text(n->c, "XX000", "the main node could not begin the transaction");
         return;
     }
-    n->failed = (int)n->main;
+    n->failed = n->failed < 0 ? (int)n->main : n->failed;
     native_finish(n);
 }
 
