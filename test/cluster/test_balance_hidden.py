@@ -194,3 +194,28 @@ def test_adaptive_global_and_a_commit_midway(cluster, make, mode, end):
     ok(w, "rollback")
     w.bye()
     other.bye()
+
+
+def test_adaptive_global_and_standbys_that_replay_nothing(cluster, make):
+    """What they lack is longer ago with each check of them, also where their last replay_lag was small: it goes on counting as written."""
+    pool = make(disable_load_balance_on_write="dml_adaptive_global", sr_check_period=1, delay_threshold_by_time=600000,
+                track_table_mutation_cold_start_duration=0, track_table_mutation_max_staleness=600000)
+    w, other = asked(pool), asked(pool)
+
+    def lags():
+        return [float(delay.split()[0]) for i, delay in enumerate(column(pool, "replication_delay")) if i in cluster.standbys]
+    ok(w, "set synchronous_commit = local", "insert into hidden values (5)")
+    waits.wait_for("it is read elsewhere", lambda: away(cluster, other) and other.rows("pgpool explain " + COUNT)[0][1] == b"standby")
+    for i in cluster.standbys:
+        cluster.nodes[i].rows("select pg_wal_replay_pause()")
+    try:
+        ok(w, "insert into hidden values (6)")
+        waits.wait_for("they are known to be behind", lambda: min(lags()) > 1)
+        ok(w, "insert into hidden values (7)")
+        waits.holds_for("it is read where it was written", lambda: other.value(COUNT) == w.value(COUNT)
+                        and other.rows("pgpool explain " + COUNT)[0][3] == b"a table of it was written lately", 3)
+    finally:
+        for i in cluster.standbys:
+            cluster.nodes[i].rows("select pg_wal_replay_resume()")
+    w.bye()
+    other.bye()

@@ -474,8 +474,10 @@ void decide_on_probe(struct decide *d, int node, const struct decide_probe *p, i
     decide_settle(d, now_us); /* the last answer of the first look belongs to it */
     decide_look(d, now_us);
     look_around(d, now_us);
-    if (p->answer == DECIDE_FACTS)
+    if (p->answer == DECIDE_FACTS) {
         decide_replay(d, node, p->began_us);
+        decide_lag_publish(d, node);
+    }
     if (p->answer == DECIDE_FACTS && !d->rules.delay_from_command)
         tell_lag(d, node, now_us);
 }

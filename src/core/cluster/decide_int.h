@@ -52,6 +52,9 @@ void decide_settle(struct decide *d, int64_t now_us);
 
 /* decide_replay.c: `node` has told its facts; it was asked at `began_us` (clock_mono_us). */
 void decide_replay(struct decide *d, int node, int64_t began_us);
+/* So long before a standby was asked last the primary had written what it had not replayed then; 0:
+ * nothing like that is known. */
+int64_t decide_replay_lacks_us(const struct decide *d, int node);
 
 /* decide_lag.c */
 /* Bytes that a standby is behind the primary; 0 when either is not known. */

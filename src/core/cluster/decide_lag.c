@@ -80,18 +80,30 @@ int64_t decide_lag_bytes(const struct decide *d, int node)
 
 /* The primary knows best. Without its word: a standby that has replayed all it received lags by
  * nothing that it could know of, unless it receives nothing any more. */
-int64_t decide_lag_us(const struct decide *d, int node)
+static int64_t told_us(const struct decide *d, int node)
 {
     const struct decide_facts *own = &d->node[node].facts;
     struct decide_sender s;
+
+    if (find_sender(d, node, &s) && s.replay_lag_us > 0)
+        return s.replay_lag_us;
+    return own->replay_age_us > 0 ? own->replay_age_us : 0;
+}
+
+/* What is told is of what was replayed last: while nothing is (pg_wal_replay_pause) it may stay as
+ * small as it was. */
+int64_t decide_lag_us(const struct decide *d, int node)
+{
+    int64_t told;
+    int64_t lacks;
 
     if (d->rules.delay_from_command)
         return node == d->view.primary ? 0 : d->node[node].command_us;
     if (node == d->view.primary || !decide_has_facts(d, node) || decide_lag_bytes(d, node) == 0)
         return 0;
-    if (find_sender(d, node, &s) && s.replay_lag_us > 0)
-        return s.replay_lag_us;
-    return own->replay_age_us > 0 ? own->replay_age_us : 0;
+    told = told_us(d, node);
+    lacks = decide_replay_lacks_us(d, node);
+    return told > lacks ? told : lacks;
 }
 
 bool decide_lag_is_over(const struct decide *d, int node)

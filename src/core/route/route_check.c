@@ -346,12 +346,31 @@ static enum route_reason reason_by_session(const struct route_case *c, const str
     return ROUTE_R_NONE;
 }
 
+/* How long a write counts for this read: by the lag of the session's node, or, where that is drawn
+ * behind this, of whom it may be. One that lags more than is allowed gets none. */
+static int64_t marks_ttl_us(const struct route_input *in)
+{
+    int node = in->session->balance_node;
+    int64_t longest_us = route_marks_ttl_us(in->conf, in->view, VIEW_NO_NODE);
+    int64_t us;
+
+    if (!in->conf->statement_level_load_balance && route_is_candidate(in->view, node) &&
+        !route_node_lags(in->conf, in->view, node))
+        return route_marks_ttl_us(in->conf, in->view, node);
+    for (node = 0; node < in->view->nnodes; node++) {
+        us = route_marks_ttl_us(in->conf, in->view, node);
+        if (us > longest_us && route_is_candidate(in->view, node) &&
+            !route_node_lags(in->conf, in->view, node))
+            longest_us = us;
+    }
+    return longest_us;
+}
+
 /* dml_adaptive_global: has anybody written the table lately? */
 static enum route_reason reason_by_marks(struct route_case *c, const struct sql_table *t)
 {
     const struct route_input *in = c->in;
     struct route_question q = {.kind = ROUTE_Q_OID, .schema = t->schema, .name = t->name};
-    int node = in->session->balance_node;
     uint32_t oid;
     int64_t ttl_us;
 
@@ -361,7 +380,7 @@ static enum route_reason reason_by_marks(struct route_case *c, const struct sql_
         return ROUTE_R_NONE;
     if (oid == 0)
         return was_written(c, t, ROUTE_R_TABLE_WRITTEN_LATELY);
-    ttl_us = route_marks_ttl_us(in->conf, in->view, node);
+    ttl_us = marks_ttl_us(in);
     if (route_marks_is_fresh(in->marks, in->nmarks, in->conf,
             route_marks_key(in->who.database, oid), in->session->now_us, ttl_us) ||
         route_marks_is_fresh(in->marks, in->nmarks, in->conf, route_marks_key(in->who.database, 0),

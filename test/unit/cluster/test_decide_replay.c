@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include <check.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -118,6 +119,61 @@ START_TEST(another_primary_has_other_marks)
 }
 END_TEST
 
+/* Its row at the primary tells of the last thing that it has replayed. */
+static void primary_tells(uint64_t lsn, int64_t began_us)
+{
+    struct decide_probe p = {.answer = DECIDE_FACTS,
+        .sqlstate = "",
+        .message = "",
+        .began_us = began_us,
+        .facts = facts};
+
+    memset(facts, 0, sizeof *facts);
+    facts->is_primary = true;
+    facts->timeline = 1;
+    facts->system_id = SYSTEM_ID;
+    facts->received_lsn = lsn;
+    facts->replayed_lsn = lsn;
+    facts->replay_age_us = -1;
+    facts->nsenders = 1;
+    snprintf(facts->sender[0].name, sizeof facts->sender[0].name, "one");
+    facts->sender[0].replay_lag_us = 1500;
+    now_us += SECOND_US;
+    decide_on_probe(d, 0, &p, now_us);
+}
+
+START_TEST(who_does_not_replay_is_further_behind_each_time)
+{
+    const struct view_node *v = &d->view.node[1];
+
+    snprintf(d->rules.node[1].application_name, sizeof d->rules.node[1].application_name, "one");
+    all_well();
+    tells(1, false, 1, 5000, 20);
+    ck_assert_int_eq(v->delay_us, 0);
+    primary_tells(6000, 10 * SECOND_US);
+    tells(1, false, 1, 5000, 10 * SECOND_US + 300);
+    ck_assert_int_eq(v->delay_us, 1500); /* it may have been written a moment ago */
+    primary_tells(7000, 20 * SECOND_US);
+    tells(1, false, 1, 5000, 20 * SECOND_US);
+    ck_assert_int_eq(v->delay_us, 10 * SECOND_US);
+    primary_tells(7000, 30 * SECOND_US);
+    ck_assert_int_eq(v->delay_us, 10 * SECOND_US); /* nobody has asked it since */
+    tells(1, false, 1, 6500, 30 * SECOND_US);
+    ck_assert_int_eq(v->delay_us, 10 * SECOND_US); /* what was there at 20 s it lacks */
+    tells(1, false, 1, 7000, 31 * SECOND_US);
+    ck_assert_int_eq(v->delay_us, 0);
+    /* A page's header behind the last record is nothing that could be replayed. */
+    tells(0, true, 1, 8192 + 24, 40 * SECOND_US);
+    tells(1, false, 1, 8192, 41 * SECOND_US);
+    primary_tells(9000, 70 * SECOND_US);
+    tells(1, false, 1, 8192, 70 * SECOND_US + 5);
+    ck_assert_int_eq(v->delay_us, 1500);
+    /* What another primary has written is no measure. */
+    tells(1, false, 2, 8192, 99 * SECOND_US);
+    ck_assert_int_eq(v->delay_us, 1500);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("decide_replay");
@@ -127,6 +183,7 @@ int main(void)
     tcase_add_test(t, what_a_standby_has_is_known_by_marks);
     tcase_add_test(t, what_went_back_is_not_believed);
     tcase_add_test(t, another_primary_has_other_marks);
+    tcase_add_test(t, who_does_not_replay_is_further_behind_each_time);
     suite_add_tcase(s, t);
     return run_suite(s);
 }

@@ -263,6 +263,33 @@ END_TEST
 
 #define S ((int64_t)1000000)
 
+/* Rule 6, dml_adaptive_global, and a node that is drawn for each statement. */
+START_TEST(marks_by_statement)
+{
+    struct route_test t;
+    struct route_decision d;
+    const struct route_marks *all[1];
+    struct route_marks *m;
+
+    route_test_init(&t, 3, 2,
+        "disable_load_balance_on_write = 'dml_adaptive_global'\nstatement_level_load_balance = on\n"
+        "track_table_mutation_cold_start_duration = 0");
+    m = route_marks_init(mem_alloc_zero(route_marks_bytes(t.in.conf)), t.in.conf, S);
+    all[0] = m;
+    t.in.marks = all;
+    t.in.nmarks = 1;
+    t.session.balance_node = 0;
+    t.session.now_us = 3 * S;
+    t.view.node[1].delay_us = S;
+    t.view.node[1].delay_is_time = true;
+    route_marks_add(m, t.in.conf, route_marks_key(slice_of_str("shop"), 1001), 2 * S);
+    route_test_query(&t, "select * from t", &d);
+    ck_assert_int_eq(d.reason, ROUTE_R_TABLE_WRITTEN_LATELY);
+    mem_free(m);
+    route_test_fini(&t);
+}
+END_TEST
+
 /* Rule 6, dml_adaptive_global: marks run out by lag and by age; cold start. */
 START_TEST(marks)
 {
@@ -306,6 +333,13 @@ START_TEST(marks)
     t.view.node[1].delay_is_time = true;
     route_test_query(&t, "select * from t", &d);
     ck_assert_int_eq(d.reason, ROUTE_R_TABLE_WRITTEN_LATELY);
+    t.session.balance_node = VIEW_NO_NODE; /* whom the first read gets is not drawn yet */
+    route_test_query(&t, "select * from t", &d);
+    ck_assert_int_eq(d.reason, ROUTE_R_TABLE_WRITTEN_LATELY);
+    t.session.balance_node = 0; /* which does not lag */
+    route_test_query(&t, "select * from t", &d);
+    ck_assert_int_eq(d.reason, ROUTE_R_BALANCED);
+    t.session.balance_node = 1;
     t.session.now_us = now + 4 * S + 1;
     route_test_query(&t, "select * from t", &d);
     ck_assert_int_eq(d.reason, ROUTE_R_BALANCED);
@@ -747,6 +781,7 @@ int main(void)
     tcase_add_test(tc, temporary_types);
     tcase_add_test(tc, temporary_tables);
     tcase_add_test(tc, marks);
+    tcase_add_test(tc, marks_by_statement);
     tcase_add_test(tc, marks_age);
     tcase_add_test(tc, cache_keys);
     tcase_add_test(tc, cache_expiry);

@@ -322,12 +322,15 @@ static bool is_of_interest(const struct sql_facts *facts, struct slice sql)
     return (qcache_writes(facts, sql) & (QCACHE_W_TABLES | QCACHE_W_FUNCTIONS)) != 0;
 }
 
-/* Nothing is left of what was looked at before. */
+/* Nothing is left of what was looked at before. Who is fed again before memcached has answered is
+ * where his transaction is: its link was not set aside for a read that may leave it. */
 static void begin_look(struct client *c)
 {
     struct cached *sc = c->sstate->errand->cache;
 
     results_fill_drop(c);
+    if (sc != NULL && sc->far_wait == FAR_WAIT_ASIDE && c->sstate->errand->home != NULL)
+        plan_aside_come_back(c);
     if (sc != NULL)
         sc->far_wait = FAR_WAIT_NOT;
     cached_note_judged(c, NULL, slice_of(NULL, 0), NULL);

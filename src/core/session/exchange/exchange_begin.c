@@ -10,7 +10,6 @@
 #include "base/log.h"
 #include "config/conf.h"
 #include "config/pools_conf.h"
-#include "route/route_oracle.h"
 #include "wire/batch.h"
 #include "wire/writer.h"
 
@@ -21,8 +20,6 @@
 
 /* So long a transaction waits for a link to be opened that asks for it. */
 #define ASK_OPENS_US 500000
-/* A sequence longer than this is not looked through. */
-#define BATCH_LOOK_MAX 64
 
 /* Settings of the client in front of a question: names have to mean what they mean to it. */
 static enum feed_step put_settings(struct client *c, const struct plan_choice *p)

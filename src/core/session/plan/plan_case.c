@@ -63,7 +63,7 @@ WARM void plan_case_of(struct client *c, struct plan_case *in)
                                    : PLAN_WAL_KNOWN;
     in->home_node = home == NULL ? VIEW_NO_NODE : home->pool->cluster_node;
     in->write_node = VIEW_NO_NODE;
-    if (home == NULL || plan_aside_is_standby(c))
+    if (c->link == NULL && (home == NULL || plan_aside_is_standby(c)))
         in->write_node = sstate_write_node(c); /* first: it may move the client */
     in->own_node = c->pool->cluster_node;
     in->avoid_node = sstate_is_avoided(c, s->avoid_node) ? s->avoid_node : VIEW_NO_NODE;
