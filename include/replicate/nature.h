@@ -19,7 +19,8 @@ bool repl_takes_no_snapshot(const struct sql_stmt *s);
 /* Nothing of it is ever rewritten, locked or named as what differs, and nobody looks where in the
  * text its parts stand: true of all texts that differ from it in numbers alone. */
 bool repl_is_plain(struct slice text, const struct sql_stmt *s);
-/* A text in which only numbers can differ from one with the same fingerprint. */
+/* A text in which only numbers, and those of parameters, can differ from one with the same
+ * fingerprint. */
 bool repl_has_numbers_alone(struct slice text);
 /* CREATE TABLE AS EXECUTE, EXPLAIN ANALYZE EXECUTE. */
 bool repl_hides_execute(const struct sql_stmt *s);

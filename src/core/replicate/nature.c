@@ -76,11 +76,25 @@ bool repl_changes_names(const struct sql_stmt *s)
     return false;
 }
 
+/* No dollar begins a string: behind each is the number of a parameter, or the rest of a name. */
+static bool has_parameters_alone(struct slice text)
+{
+    const char *end = text.p + text.n;
+    const char *p = text.p;
+
+    while ((p = memchr(p, '$', (size_t)(end - p))) != NULL) {
+        p++;
+        if (p == end || *p < '0' || *p > '9')
+            return false;
+    }
+    return true;
+}
+
 bool repl_has_numbers_alone(struct slice text)
 {
-    return text.n > 0 && memchr(text.p, '\'', text.n) == NULL &&
-           memchr(text.p, '$', text.n) == NULL && memchr(text.p, '\\', text.n) == NULL &&
-           memmem(text.p, text.n, "--", 2) == NULL && memmem(text.p, text.n, "/*", 2) == NULL;
+    return text.n > 0 && memchr(text.p, '\'', text.n) == NULL && has_parameters_alone(text) &&
+           memchr(text.p, '\\', text.n) == NULL && memmem(text.p, text.n, "--", 2) == NULL &&
+           memmem(text.p, text.n, "/*", 2) == NULL;
 }
 
 bool repl_is_plain(struct slice text, const struct sql_stmt *s)
