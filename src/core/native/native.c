@@ -166,7 +166,7 @@ void native_free(struct client *c)
         return;
     if (client_link(c) != NULL)
         client_link(c)->ready_as = 0;
-    native_leave_behind(n);
+    n->commit.ops->leave(n);
     if (n->gate.ops != NULL)
         n->gate.ops->quit(n);
     leave_work(n);

@@ -253,7 +253,10 @@ static void undone(struct native *n)
 
 static void leave(struct native *n)
 {
-    native_decision_end(n, false);
+    if (n->commit.decision != NULL)
+        native_decision_end(n, false);
+    else
+        native_leave_behind(n);
 }
 
 static void main_answered(struct native *n)

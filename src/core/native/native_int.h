@@ -450,7 +450,8 @@ struct native_commit_ops {
     void (*prepared)(struct native *n);
     void (*committed)(struct native *n);
     void (*undone)(struct native *n);
-    /* The client is gone: who was asked ends by itself, or the control process sees to it. */
+    /* The client is gone: what must not be undone ends by itself, or the control process sees to
+     * it. */
     void (*leave)(struct native *n);
 };
 extern const struct native_commit_ops native_commit_ops;
@@ -515,7 +516,8 @@ void native_decision_end(struct native *n, bool is_everywhere);
 void native_commit_step(struct native *n, unsigned step);
 
 /* native_rest.c */
-/* The client is gone: what must not be undone any more is left to end by itself. */
+/* The client is gone, and nothing is decided: what must not be undone any more is left to end by
+ * itself. */
 void native_leave_behind(struct native *n);
 
 /* native_batch.c */

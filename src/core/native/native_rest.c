@@ -184,10 +184,6 @@ void native_leave_behind(struct native *n)
     struct sessions *ss = n->ss;
     struct native_rest_all *all;
 
-    if (n->commit.decision != NULL) {
-        n->commit.ops->leave(n);
-        return;
-    }
     if (!ends_by_itself(n, is_known))
         return;
     all = mem_alloc_zero(sizeof *all);
