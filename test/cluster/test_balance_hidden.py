@@ -197,7 +197,8 @@ def test_adaptive_global_and_a_commit_midway(cluster, make, mode, end):
 
 
 def test_adaptive_global_and_standbys_that_replay_nothing(cluster, make):
-    """What they lack is longer ago with each check of them, also where their last replay_lag was small: it goes on counting as written."""
+    """What they lack is longer ago with each check of them: it goes on counting as written. (That it does so between two replies of theirs to
+    the primary, which tell replay_lag, is shown in test_decide_replay.)"""
     pool = make(disable_load_balance_on_write="dml_adaptive_global", sr_check_period=1, delay_threshold_by_time=600000,
                 track_table_mutation_cold_start_duration=0, track_table_mutation_max_staleness=600000)
     w, other = asked(pool), asked(pool)
