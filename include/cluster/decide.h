@@ -148,6 +148,7 @@ struct decide_node {
     bool is_silent;         /* the last probe failed */
     int64_t mute_us;        /* since when probes of it are waited for in vain, 0: they are not */
     bool suspected;         /* a client's link to it broke */
+    int64_t suspected_us;   /* when: what was asked before says nothing about that */
     unsigned told;          /* DECIDE_TOLD_*: what the log knows of it */
     int64_t newcomer_us;    /* since when it says that it is a newer primary than ours, or 0 */
     int64_t stray_us;       /* since when it is not believed: ours lives and is followed; or 0 */
@@ -207,7 +208,7 @@ void decide_on_skip(struct decide *d, int node, int64_t now_us);
 /* The operator's command tells how far `node` is behind. */
 void decide_on_delay(struct decide *d, int node, int64_t delay_us, int64_t now_us);
 /* A client's link to `node` broke: the next failed probes count whatever the settings say. */
-void decide_on_suspect(struct decide *d, int node);
+void decide_on_suspect(struct decide *d, int node, int64_t now_us);
 /* An operator takes a server out, until decide_attach. `who` and `why` are kept. */
 void decide_detach(struct decide *d, int node, const char *who, const char *why, int64_t now_us);
 /* An operator gives a server back; also ends a quarantine and what held it down. One that says that

@@ -115,6 +115,9 @@ void probe_target_free(struct probe_target *t);
 void probe_set_target(struct probe *p, const struct probe_target *target);
 /* Asks. Does nothing when a probe runs. */
 void probe_start(struct probe *p);
+/* Asks on a new connection: a server that is stopping lets who is there go on, and nobody in. Does
+ * nothing when a probe runs. */
+void probe_start_anew(struct probe *p);
 /* Has up to PROBE_MAX_ORDERS statements carried out instead, one after the other, each a
  * transaction of its own; they are copied. PROBE_COMPLETE means that all succeeded. Does nothing
  * when a probe runs. Not for an object whose connection is kept open. */

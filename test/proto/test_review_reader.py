@@ -246,7 +246,7 @@ def test_end_of_a_read_only_transaction_that_is_lost(cluster, start_pool, mode):
     other.bye()
 
 
-@pytest.mark.parametrize("how", ["simple", "extended", "described", "new"])
+@pytest.mark.parametrize("how", ["simple", "extended", "new"])
 def test_rollback_whose_standby_dies(cluster, pool, how):
     """It has happened, whatever the standby still wanted to say."""
     say, front = END_OF[how]

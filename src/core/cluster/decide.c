@@ -383,7 +383,7 @@ static void on_answer(struct decide *d, int node, const struct decide_probe *p, 
     n->told &= ~(DECIDE_TOLD_DISALLOWED | DECIDE_TOLD_UNSURE);
     v->pg_status = VIEW_PG_UP;
     v->is_busy = p->answer == DECIDE_BUSY;
-    if (!v->is_busy)
+    if (!v->is_busy && p->began_us >= n->suspected_us)
         n->suspected = false; /* one that is stopping has not been found to be well */
     if (p->answer == DECIDE_ALIVE)
         on_refusal(d, node, p, now_us);
@@ -490,11 +490,14 @@ void decide_on_delay(struct decide *d, int node, int64_t delay_us, int64_t now_u
     decide_settle(d, now_us);
     tell_lag(d, node, now_us);
 }
-void decide_on_suspect(struct decide *d, int node)
+
+void decide_on_suspect(struct decide *d, int node, int64_t now_us)
 {
-    if (node >= 0 && node < d->rules.nnodes && d->rules.node[node].exists &&
-        decide_is_used(d, node))
-        d->node[node].suspected = true;
+    if (node < 0 || node >= d->rules.nnodes || !d->rules.node[node].exists ||
+        !decide_is_used(d, node))
+        return;
+    d->node[node].suspected = true;
+    d->node[node].suspected_us = now_us;
 }
 
 bool decide_is_urgent(const struct decide *d, int node)

@@ -130,6 +130,10 @@ bool plan_again_is_whole(struct client *c, struct slice msgs);
 bool plan_again_is_read(struct client *c, struct slice msgs, struct route_decision *missing);
 /* client_kind.reads. */
 bool plan_reads(struct client *c, struct slice sql);
+/* True when all that a link, outside of a transaction, owes for these messages is ReadyForQuery,
+ * and that cannot be an error any more: a lone statement of a simple query is committed before its
+ * CommandComplete; in the extended protocol that is true of reads alone. */
+bool plan_again_is_over(struct client *c, const struct link *link, struct slice msgs);
 /* Something that is owed there is for the client. */
 bool plan_owes_client(const struct expect *owed);
 /* Puts what the client sent since behind what is made again, and frees it there. `is_open`: the

@@ -614,6 +614,13 @@ void probe_start(struct probe *p)
     start(p);
 }
 
+void probe_start_anew(struct probe *p)
+{
+    if (!probe_is_running(p))
+        close_conn(p);
+    probe_start(p);
+}
+
 void probe_start_orders(struct probe *p, const char *const sql[], int n)
 {
     int i;

@@ -219,7 +219,7 @@ static void take_in(struct watched *w, const struct decide_probe *dp)
     monitor_changed(w->m);
 }
 
-static void ask(struct watched *w)
+static void ask_by(struct watched *w, void (*start)(struct probe *))
 {
     struct decide_probe fake = {.answer = DECIDE_FAILED,
         .sqlstate = "",
@@ -229,7 +229,12 @@ static void ask(struct watched *w)
                                                  w->m->decide.view.node[w->id].status == VIEW_DOWN))
         take_in(w, &fake);
     else
-        probe_start(w->probe);
+        start(w->probe);
+}
+
+static void ask(struct watched *w)
+{
+    ask_by(w, probe_start);
 }
 
 void monitor_ask_all(struct monitor *m)
@@ -352,13 +357,12 @@ static void on_suspect(struct monitor *m, const struct mail *mail)
     memcpy(&id, mail->body, sizeof id);
     if (id < 0 || id >= VIEW_MAX_NODES || m->node[id].probe == NULL)
         return;
-    decide_on_suspect(&m->decide, id);
+    decide_on_suspect(&m->decide, id, clock_mono_us());
     if (m->decide.node[id].fails > 0)
         return;
+    ask_by(&m->node[id], probe_start_anew);
     if (id == m->decide.view.primary)
         monitor_ask_all(m);
-    else
-        ask(&m->node[id]);
 }
 
 /* What was decided is checked at once: an attached server may be gone, its role another. */

@@ -42,8 +42,12 @@ static int place(int loop)
 
 static void step(int node, enum decide_answer answer, const char *sqlstate)
 {
-    struct decide_probe p = {
-        .answer = answer, .sqlstate = sqlstate, .message = "why", .took_ms = 3, .facts = facts};
+    struct decide_probe p = {.answer = answer,
+        .sqlstate = sqlstate,
+        .message = "why",
+        .took_ms = 3,
+        .began_us = now_us,
+        .facts = facts};
 
     now_us += SECOND_US;
     decide_on_probe(d, node, &p, now_us);
@@ -243,7 +247,7 @@ START_TEST(without_health_check_only_clients_tell)
     for (i = 0; i < 10; i++)
         silent(1);
     ck_assert_int_eq(status_of(1), VIEW_UP);
-    decide_on_suspect(d, 1);
+    decide_on_suspect(d, 1, now_us);
     ck_assert(decide_is_urgent(d, 1));
     lose(1);
     ck_assert_int_eq(status_of(1), VIEW_DOWN);
@@ -659,12 +663,12 @@ START_TEST(a_broken_link_and_one_failed_probe_are_a_loss)
     rules->error_is_loss = true;
     decide_init(d, rules, now_us);
     all_well(0);
-    decide_on_suspect(d, 1);
+    decide_on_suspect(d, 1, now_us);
     silent(1);
     ck_assert_int_eq(status_of(1), VIEW_DOWN);
     silent(2); /* nobody complained of this one */
     ck_assert_int_eq(status_of(2), VIEW_UP);
-    decide_on_suspect(d, 2);
+    decide_on_suspect(d, 2, now_us);
     standby(2, 1);
     ck_assert_int_eq(status_of(2), VIEW_UP);
 }
@@ -680,13 +684,31 @@ START_TEST(a_shutdown_is_a_loss_where_it_is_to_be)
         all_well(0);
         step(1, DECIDE_BUSY, "57P03"); /* no link broke */
         ck_assert_int_eq(status_of(1), VIEW_UP);
-        decide_on_suspect(d, 1);
+        decide_on_suspect(d, 1, now_us);
         step(1, DECIDE_BUSY, "57P03");
         ck_assert_int_eq(status_of(1), i == 1 ? VIEW_DOWN : VIEW_UP);
         ck_assert(d->node[1].suspected == (i == 0) && decide_is_urgent(d, 1));
         step(1, DECIDE_ALIVE, "53300");
         ck_assert(i == 1 || !decide_is_urgent(d, 1));
     }
+}
+END_TEST
+
+START_TEST(what_was_asked_before_the_link_broke_does_not_count)
+{
+    struct decide_probe p = {
+        .answer = DECIDE_ALIVE, .sqlstate = "53300", .message = "why", .began_us = now_us};
+
+    rules->shutdown_is_loss = true;
+    decide_init(d, rules, now_us);
+    all_well(0);
+    p.began_us = now_us;
+    now_us += SECOND_US;
+    decide_on_suspect(d, 1, now_us);
+    decide_on_probe(d, 1, &p, now_us);
+    ck_assert(d->node[1].suspected && decide_is_urgent(d, 1));
+    step(1, DECIDE_BUSY, "57P03");
+    ck_assert_int_eq(status_of(1), VIEW_DOWN);
 }
 END_TEST
 
@@ -756,6 +778,7 @@ int main(void)
     tcase_add_test(t, a_foreign_primary_is_told_of);
     tcase_add_test(t, a_broken_link_and_one_failed_probe_are_a_loss);
     tcase_add_test(t, a_shutdown_is_a_loss_where_it_is_to_be);
+    tcase_add_test(t, what_was_asked_before_the_link_broke_does_not_count);
     tcase_add_test(t, a_barred_primary_is_not_taken_back);
     tcase_add_test(t, writes_wait_only_for_a_primary_that_was);
     tcase_add_loop_test(t, the_primary_keeps_its_role_while_it_is_retried, 0, PLACES);

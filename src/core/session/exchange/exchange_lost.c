@@ -352,18 +352,31 @@ static void remember_parameters(struct sstate *s, const struct link *link)
 
 /* A sequence whose first part, up to the client's Flush, was answered on this link: nothing is owed
  * but the Sync that stands for the Flush. Nothing was executed in it. */
-static bool is_over(const struct sstate *s, const struct link *link)
+static bool is_cut_over(const struct sstate *s, const struct link *link)
 {
     const struct expect *owed = &link->expect;
 
-    return !s->exchange.saw_error && s->errand->is_cut && owed->len == 1 && !owed->lost &&
-           !owed->failed && (expect_peek(owed, 0) & OP_CUT) != 0 && link->tx_status == 'I';
+    return s->errand->is_cut && owed->len == 1 && !owed->lost && !owed->failed &&
+           (expect_peek(owed, 0) & OP_CUT) != 0 && link->tx_status == 'I';
+}
+
+/* All of the exchange is done, and the client has been told but for its end. */
+static bool is_over(struct client *c, const struct link *link)
+{
+    const struct sstate *s = c->sstate;
+
+    if (s->exchange.saw_error)
+        return false;
+    if (s->errand->is_cut)
+        return is_cut_over(s, link);
+    return s->again.reply_begun && plan_again_is_over(c, link, buf_slice(&s->errand->retry));
 }
 
 /* What it changed holds. */
 static void lost_behind_end(struct client *c, const struct link *link)
 {
     struct sstate *s = c->sstate;
+    bool was_cut = s->errand->is_cut; /* its own end is to come */
 
     if (s->tx != SSTATE_TX_VIRTUAL) {
         sstate_vars_clear(&s->errand->mark);
@@ -380,7 +393,7 @@ static void lost_behind_end(struct client *c, const struct link *link)
         avoid_node(c, link->pool->cluster_node);
     remember_parameters(s, link);
     c->server_batch = false;
-    say_end(c, false);
+    say_end(c, !was_cut);
     c->kind->routed(c, ROUTED_SETTLED);
     client_note_idle(c);
     client_after_quiet(c);
@@ -686,7 +699,7 @@ static void look_at_loss(struct client *c, struct loss *l)
     if (l->phase != PHASE_ATTACHED || is_tied || in_message)
         return;
     l->nrolled = follow_owed_rollback(s, link);
-    if (is_over(c->sstate, link))
+    if (is_over(c, link))
         l->facts |= LOST_IS_OVER;
     else if (l->nrolled > 0)
         l->facts |= LOST_IS_ROLLBACK;

@@ -22,6 +22,18 @@ static bool is_whole_sql(struct client *c, struct slice sql, struct route_decisi
            s->kind != SQL_DO && s->tx.op == SQL_TX_NONE;
 }
 
+/* What a simple query commits before it says that it is done. BEGIN does not. */
+static bool is_lone_sql(struct client *c, struct slice sql, struct route_decision *missing)
+{
+    const struct sql_facts *facts = plan_facts(c->ss, sql);
+
+    (void)missing;
+    if (sstate_text_is_doubtful(c, sql))
+        return false;
+    return facts->status == SQL_OK && facts->nstmts <= 1 &&
+           (facts->nstmts == 0 || facts->stmts[0].tx.op == SQL_TX_NONE);
+}
+
 bool plan_reads(struct client *c, struct slice sql)
 {
     struct route_decision d;
@@ -112,6 +124,20 @@ bool plan_again_is_read(struct client *c, struct slice msgs, struct route_decisi
 {
     memset(missing, 0, sizeof *missing);
     return judge_all(c, msgs, is_read_sql, missing);
+}
+
+bool plan_again_is_over(struct client *c, const struct link *link, struct slice msgs)
+{
+    const struct expect *owed = &link->expect;
+    struct route_decision missing;
+
+    if (owed->len != 1 || owed->lost || owed->failed || expect_head_is_ours(owed) ||
+        link->tx_status != 'I')
+        return false;
+    if (expect_head(owed) == OP_QUERY)
+        return expect_head_has_done(owed) && judge_all(c, msgs, is_lone_sql, NULL);
+    return expect_head(owed) == OP_SYNC && plan_again_is_read(c, msgs, &missing) &&
+           missing.nquestions == 0;
 }
 
 bool plan_owes_client(const struct expect *owed)
