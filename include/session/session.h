@@ -99,6 +99,7 @@ struct sessions {
     struct login_auth *auth;         /* rules, users, failed logins */
     struct prep_store preps;         /* statements of followed clients */
     struct link_wish *spare_wait;    /* kept for the next client that needs one */
+    struct link *asker;              /* opened for a question of the one who is unparked now */
     int64_t greetings_from_us;       /* what was said before is not believed any more */
     struct greeting_said *greetings; /* GREETINGS of them, made when needed */
     struct paramset last_startup;    /* of the client that logged in last */

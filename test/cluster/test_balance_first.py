@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: PostgreSQL
 """test_balance_first: what is seen for the first time. The first read of a table within a transaction leaves all the same, and
 behind a volatile function of users' own reads leave again, unless it may have set something in its session."""
+import contextlib
 import itertools
+import signal
 
 import pytest
 
 from pgt import waits
-from pgt.wire import SYNC, Wire, bind, cancel, describe, execute, parse, query
+from pgt.wire import SYNC, Wire, WireClosed, bind, cancel, describe, execute, parse, query
 from test_balance_tx import away, code, is_standby, login, ok, weights
 from test_monitor import Trio, pool_for, wait_settled
 
@@ -84,6 +86,32 @@ def test_the_first_read_of_a_transaction(cluster, make, begin, extended):
         for _ in range(3):
             assert on_standby(cluster, w, fresh(cluster), extended)
         ok(w, "commit")
+
+
+@pytest.mark.parametrize("role", ["postgres", "pg_monitor"])
+def test_who_is_there_when_it_stops_is_served(cluster, make, role):
+    """A smart stop waits for its clients: what is asked in front of a read is asked then, too, behind settings that a server
+    might refuse."""
+    pool = make(pool_test_rotate=True)
+    with login(pool) as w, login(pool) as other:
+        ok(w, f"set role {role}" if role != "postgres" else "select 2", "select 1")
+        ok(other, "select 1")
+        pool.daemon.signal(signal.SIGTERM)
+
+        def refuses() -> bool:
+            with contextlib.suppress(OSError, WireClosed), Wire(pool.address) as late:
+                return late.login()[-1].type == "E"
+            return True
+        waits.wait_for("nobody new is let in", refuses)
+        for _ in range(2):
+            name = f"fresh{next(cluster.numbers)}"
+            cluster.primary.rows(f"create table {name}(a int)")
+            cluster.primary.rows(f"grant select on {name} to pg_monitor")
+            for _ in range(2):
+                assert w.value(f"select current_user from (select 1) x left join {name} on true") == role
+                ok(other, "select 1")
+        if role == "postgres":
+            assert w.value(f"select pg_cancel_backend({other.pid})") == "t", "may it? The server is asked"
 
 
 @pytest.mark.parametrize("extended", [False, True])

@@ -184,10 +184,11 @@ void errand_end(struct client *c);
 /* Frees what is kept for the next client that needs it. */
 void errand_spare_free(struct sessions *ss);
 /* Borrows a link of `node`. FEED_PASS: c->link is there. FEED_PARK: later; what is parked asks
- * again then. */
-enum feed_step leg_attach(struct client *c, int node);
-/* leg_attach for a question of ours, in front of what is parked. */
-enum feed_step leg_attach_to_ask(struct client *c, int node);
+ * again then. `to_ask`: it is for a question of ours, in front of what is parked. */
+enum feed_step leg_attach(struct client *c, int node, bool to_ask);
+/* It was opened for that. Where a statement goes in front of which is asked is not chosen yet: the
+ * client asks anew, and gets this link, also where none is kept for later. */
+void leg_on_opened(struct client *c, struct link *link);
 /* leg_attach for a client that has not asked yet: false when it has to wait for anything. The link
  * is up to date unless c->sstate->loan.is_fresh. */
 bool leg_attach_at_once(struct client *c, int node);

@@ -174,7 +174,7 @@ enum feed_step cached_ask(struct client *c)
         return FEED_AGAIN;
     if (!c->kind->may_ask(c))
         return FEED_AGAIN;
-    step = leg_attach_to_ask(c, node);
+    step = leg_attach(c, node, true);
     if (step != FEED_PASS)
         return step;
     sc = results_of(c);

@@ -63,7 +63,7 @@ static enum feed_step ask(struct client *c, const struct plan_choice *p)
 
     if (p->asks == PLAN_ASKS_CATALOGUE && c->sstate->errand->home != NULL)
         plan_ask_later(c, &p->route);
-    step = leg_attach_to_ask(c, p->node);
+    step = leg_attach(c, p->node, true);
     if (step == FEED_PASS && is_of_names && c->link->vars != c->sstate->vars.client)
         step = put_settings(c, p);
     if (step != FEED_PASS)
@@ -175,7 +175,7 @@ HOT enum feed_step exchange_get_link(struct client *c, struct feed_run *run, int
     if (node == VIEW_NO_NODE || (!c->sstate->again.is_read && node == c->pool->cluster_node &&
                                     node < POOLS_FIRST_TARGET && sessions_must_hold_writes(c->ss)))
         return leg_wait_for_primary(c);
-    step = leg_attach(c, node);
+    step = leg_attach(c, node, false);
     return step == FEED_PASS ? leg_make_ready(c, run) : step;
 }
 

@@ -88,7 +88,7 @@ static void borrow_and_ask(struct client *c)
     if (node == VIEW_NO_NODE || (node < POOLS_FIRST_TARGET && sessions_must_hold_writes(c->ss)))
         step = leg_wait_for_primary(c);
     else
-        step = leg_attach_to_ask(c, node);
+        step = leg_attach(c, node, true);
     if (step != FEED_PASS)
         return;
     step = lent_put_settings(c, &run, PHASE_ASK_SYNCING);

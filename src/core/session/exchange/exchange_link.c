@@ -49,13 +49,7 @@ static void on_auth(void *owner, struct link *link, const char *msg, size_t n)
 
 static void on_login_done(void *owner, struct link *link)
 {
-    struct client *c = owner;
-    bool is_to_ask = c->sstate->phase == PHASE_ASK_OPENING;
-
-    leg_adopt(c, link);
-    if (is_to_ask)
-        leg_detach(c); /* who was to be asked on it was chosen, not where the statement goes */
-    client_unpark(c);
+    leg_on_opened(owner, link);
 }
 
 /* The server has no room: what is parked waits for another link. */
@@ -88,13 +82,6 @@ static void tell(struct client *c, struct link *link, const char *p, size_t n)
     client_pass_reply(c, link, p, n);
 }
 
-COLD APART static void on_others_bytes(struct client *c, struct link *link)
-{
-    link->be->epoch_mismatches++;
-    CLIENT_LOG(c, LVL_ERROR, "a reply met another client: dropped");
-    link_close(link);
-}
-
 HOT static void exchange_on_bytes(void *owner, struct link *link, const char *p, size_t n)
 {
     struct client *c = owner;
@@ -106,7 +93,7 @@ HOT static void exchange_on_bytes(void *owner, struct link *link, const char *p,
         return;
     }
     if (link != c->link || link->epoch != c->epoch) {
-        on_others_bytes(c, link);
+        (void)client_is_its_reply(c, link);
         return;
     }
     if (s->phase != PHASE_ATTACHED && link->phase == LINK_LOGIN)

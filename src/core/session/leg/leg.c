@@ -261,7 +261,7 @@ HOT bool leg_attach_at_once(struct client *c, int node)
     return true;
 }
 
-HOT static enum feed_step attach(struct client *c, int node, bool to_ask)
+HOT enum feed_step leg_attach(struct client *c, int node, bool to_ask)
 {
     struct sstate *s = c->sstate;
     struct link_wish *w = s->errand->wait;
@@ -270,7 +270,11 @@ HOT static enum feed_step attach(struct client *c, int node, bool to_ask)
 
     if (lent_kept_is_speaking(c))
         node = s->kept->pool->cluster_node;
-    link = w == NULL && !was_waiting ? borrow_at_once(c, node) : lent_kept_take(c, node);
+    link = c->ss->asker;
+    if (link != NULL && link->owner == c && link->pool->cluster_node == node)
+        c->ss->asker = NULL; /* it was opened for what is asked now: leg_on_opened */
+    else
+        link = w == NULL && !was_waiting ? borrow_at_once(c, node) : lent_kept_take(c, node);
     if (link != NULL) {
         if (w != NULL)
             lent_leave_queue(c);
@@ -311,16 +315,6 @@ HOT static enum feed_step attach(struct client *c, int node, bool to_ask)
     if (!was_waiting)
         task_post(c->ss->loop, &c->ss->publish);
     return FEED_PARK;
-}
-
-HOT enum feed_step leg_attach(struct client *c, int node)
-{
-    return attach(c, node, false);
-}
-
-enum feed_step leg_attach_to_ask(struct client *c, int node)
-{
-    return attach(c, node, true);
 }
 
 /* A transaction that died with its link goes on in the same state on another one: failed. */
@@ -419,6 +413,24 @@ void leg_detach_if_due(struct client *c)
 {
     if (c->sstate->phase == PHASE_LEAVING && c->body_left == 0)
         leg_detach(c);
+}
+
+void leg_on_opened(struct client *c, struct link *link)
+{
+    struct sessions *ss = c->ss;
+    bool is_to_ask = c->sstate->phase == PHASE_ASK_OPENING;
+
+    leg_adopt(c, link);
+    if (is_to_ask) {
+        ss->asker = link == c->sstate->kept ? NULL : link;
+        leg_forget_loan(c);
+    }
+    if (is_to_ask && c->sstate->errand->home != NULL)
+        plan_aside_return(c);
+    client_unpark(c);
+    if (ss->asker == link)
+        link_return(link); /* it is not needed any more */
+    ss->asker = NULL;
 }
 
 void leg_drop_loan(struct client *c, bool boundary)

@@ -157,7 +157,7 @@ WARM void plan_ask_missed(struct client *c)
 
     if (b->asking != ASKING_NONE || c->link->tx_status != 'I' ||
         !expect_is_quiet(&c->link->expect) || c->link->body_left > 0 ||
-        c->sends == CLIENT_HAS_SENT_ALL || c->ss->stop != SESSION_RUNNING)
+        (!c->is_parked && (c->sends == CLIENT_HAS_SENT_ALL || c->ss->stop != SESSION_RUNNING)))
         return;
     if (!asks_doubts(c) && b->questions != NULL)
         ask_send(c, c->link);

@@ -288,12 +288,10 @@ void client_do_end(struct client *c, const struct err *err)
     /* Behind a part of a server's message our text would be taken for the rest of it. */
     in_message = (c->target != NULL && c->target->body_left > 0 && !c->target->swallow_body) ||
                  (kept != NULL && kept->body_left > 0);
-    if (c->login != NULL)
-        pool_request_cancel(&c->login->req);
-    client_auth_close(client_auth_of(c));
     client_drop_link(c, c->body_left == 0 && buf_unread(&c->carry) == 0);
     if (err != NULL && c->phase != CL_ACTIVE)
         client_log_refusal(c, err);
+    client_login_leave(c);
     if (err != NULL && !in_message) {
         wire_put_err(&out, err);
         client_send(c, &out);
