@@ -196,6 +196,7 @@ def test_adaptive_global_and_a_commit_midway(cluster, make, mode, end):
     other.bye()
 
 
+@pytest.mark.slow
 def test_adaptive_global_and_standbys_that_replay_nothing(cluster, make):
     """What they lack is longer ago with each check of them: it goes on counting as written. (That it does so between two replies of theirs to
     the primary, which tell replay_lag, is shown in test_decide_replay.)"""

@@ -195,7 +195,7 @@ def test_pause_and_resume(pg, start_pool):
     """The orders about pools, for all databases and for one: they hold, stand among the events, and end."""
     pool = console_pool(start_pool, pg.address)
     login = Login(pool)
-    assert login.do("pause", database="other_db").status == 200
+    waits.wait_for("who does it is there", lambda: login.do("pause", database="other_db").status == 200)
     with Wire(pool.address) as w, Wire(pool.address) as paused:
         w.login(user="postgres")
         assert w.value("select 1") == "1", "another database goes on"
