@@ -91,40 +91,52 @@ struct route_names {
     struct slice application_name;
 };
 
+/* The transaction block of the session. */
+enum route_tx { ROUTE_TX_NONE, ROUTE_TX_OPEN, ROUTE_TX_FAILED };
+
+/* The most that the session has written, in whatever transaction. */
+enum route_wrote {
+    ROUTE_WROTE_NOTHING,
+    ROUTE_WROTE_ALONE, /* statements that were transactions of their own */
+    ROUTE_WROTE_IN_TX  /* also within transaction blocks */
+};
+
+/* Ties: what keeps reads of the session where its writes go, as long as it lasts. */
+#define ROUTE_TIE_STATE                                                                            \
+    0x1u /* set_config(), DO, CALL ...: the session cannot be rebuilt elsewhere */
+#define ROUTE_TIE_DOUBT                                                                            \
+    0x2u /* ran what is not known: it may have written, locked or set something */
+#define ROUTE_TIE_SERIALIZABLE 0x4u /* its default_transaction_isolation */
+#define ROUTE_TIE_TEMP                                                                             \
+    0x8u /* it created temporary tables: reads that may name one (check_temp_table) */
+
 /* What is known of the session. */
 struct route_session {
-    int16_t balance_node; /* chosen for the session, VIEW_NO_NODE when not yet */
-    int16_t tx_node;
-    int16_t cursor_node;
-    bool is_preferred : 1; /* by a redirect preference list */
-    bool in_tx : 1;        /* in a transaction block */
-    bool tx_failed : 1;
-    bool tx_read_only : 1; /* begun READ ONLY */
-    bool tx_serializable : 1;
-    bool tx_says_level : 1;          /* BEGIN named an isolation level */
-    bool tx_says_repeatable : 1;     /* BEGIN named repeatable read */
-    bool wrote_in_tx : 1;            /* since BEGIN */
-    bool locked_in_tx : 1;           /* a lock that reads on standbys wait for, until it ends */
-    bool wrote_in_an_earlier_tx : 1; /* in an explicit transaction of this session */
-    bool wrote_in_session : 1;
-    bool doubtful : 1; /* ran what is not known: it may have written, locked or set something */
-    bool has_temp_tables : 1; /* this session created some (check_temp_table = trace) */
-    bool
-        state_unknown : 1; /* set_config(), DO, CALL ...: the session cannot be rebuilt elsewhere */
-    /* What follows is 0 when the session does not know better. */
-    bool default_serializable : 1; /* default_transaction_isolation is serializable */
-    bool default_repeatable : 1;   /* default_transaction_isolation is repeatable read */
-    bool default_read_only : 1;    /* default_transaction_read_only is on */
-    bool search_path_changed : 1;  /* the session has set search_path: pg_catalog may not come first
-                                    */
-    bool tx_begun_in_multi : 1;    /* BEGIN stood in a string of several statements */
-    bool has_tx_node : 1;          /* the transaction lives on tx_node (something was sent there) */
-    bool has_cursor_node : 1;  /* WITH HOLD cursors of an ended transaction live on cursor_node */
-    uint64_t last_write_lsn;   /* of this session, 0 when none (read_consistency) */
-    uint64_t global_write_lsn; /* newest known of any session */
+    int16_t balance_node;     /* chosen for the session, VIEW_NO_NODE when not yet */
+    int16_t tx_node;          /* where the transaction lives; VIEW_NO_NODE: nothing was sent yet */
+    uint8_t ties;             /* ROUTE_TIE_ bits */
+    uint8_t tx : 2;           /* enum route_tx */
+    uint8_t tx_isolation : 3; /* enum sql_isolation that its BEGIN named */
+    bool tx_read_only : 1;    /* begun READ ONLY */
+    bool wrote_in_tx : 1;     /* since BEGIN; `wrote` has it, too */
+    bool locked_in_tx : 1;    /* a lock that reads on standbys wait for, until it ends */
+    uint8_t wrote : 2;        /* enum route_wrote */
+    bool is_preferred : 1;    /* balance_node, by a redirect preference list */
+    bool search_path_changed : 1; /* by the session: pg_catalog may not come first */
+    uint64_t last_write_lsn;      /* of this session, 0 when none (read_consistency) */
+    uint64_t global_write_lsn;    /* newest known of any session */
     int64_t now_us;
     struct route_trace *trace; /* tables written and temporary tables made by this session */
 };
+
+static inline bool route_in_tx(const struct route_session *s)
+{
+    return s->tx != ROUTE_TX_NONE;
+}
+static inline void route_tie(struct route_session *s, unsigned tie, bool is_tied)
+{
+    s->ties = (uint8_t)(is_tied ? s->ties | tie : s->ties & ~tie);
+}
 
 /* A statement made by PREPARE, by its name: sets *text and *facts (of the PREPARE or of the
  * statement alone; valid until the decision is made) and returns 0, or -1 when there is none. */

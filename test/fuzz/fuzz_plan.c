@@ -95,17 +95,19 @@ static void make_session(struct route_session *s, uint8_t a, uint8_t b, const st
 {
     memset(s, 0, sizeof *s);
     s->balance_node = (int16_t)(a % 4 == 3 ? VIEW_NO_NODE : a % 4);
-    s->in_tx = in->tx != PLAN_TX_NONE;
+    s->tx_node = VIEW_NO_NODE;
+    s->tx = in->tx != PLAN_TX_NONE ? ROUTE_TX_OPEN : ROUTE_TX_NONE;
     s->tx_read_only = in->tx_read_only;
     s->wrote_in_tx = (a & 8) != 0;
-    s->wrote_in_session = (a & 16) != 0;
-    s->doubtful = (a & 32) != 0;
-    s->state_unknown = (a & 64) != 0;
-    s->has_temp_tables = (a & 128) != 0;
+    if ((a & 24) != 0)
+        s->wrote = (a & 16) != 0 ? ROUTE_WROTE_IN_TX : ROUTE_WROTE_ALONE;
+    route_tie(s, ROUTE_TIE_DOUBT, (a & 32) != 0);
+    route_tie(s, ROUTE_TIE_STATE, (a & 64) != 0);
+    route_tie(s, ROUTE_TIE_TEMP, (a & 128) != 0);
     s->locked_in_tx = (b & 1) != 0;
-    s->tx_says_level = (b & 2) != 0;
-    s->tx_serializable = (b & 4) != 0;
-    s->default_read_only = (b & 8) != 0;
+    if ((b & 2) != 0)
+        s->tx_isolation = (b & 4) != 0 ? SQL_ISO_SERIALIZABLE : SQL_ISO_READ_COMMITTED;
+    route_tie(s, ROUTE_TIE_SERIALIZABLE, (b & 8) != 0);
     s->last_write_lsn = in->last_write_lsn;
     s->now_us = 1000000000;
 }

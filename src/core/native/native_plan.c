@@ -285,7 +285,6 @@ static enum native_verdict judge_read(struct native *n, struct slice text,
     struct sessions *ss = n->ss;
     struct route_session rs = {.balance_node = VIEW_NO_NODE,
         .tx_node = VIEW_NO_NODE,
-        .cursor_node = VIEW_NO_NODE,
         .now_us = loop_now_us(ss->loop),
         .search_path_changed = n->salt != 0};
     struct route_input in = {.conf = ss->conf,

@@ -12,13 +12,14 @@
 bool plan_keeps_reads(const struct conf *conf, const struct route_session *s, bool lsn_due)
 {
     /* What it may have locked a standby waits for, too, until it ends. */
-    if (s->locked_in_tx || s->doubtful || conf->read_consistency == CONF_READ_GLOBAL)
+    if (s->locked_in_tx || (s->ties & ROUTE_TIE_DOUBT) != 0 ||
+        conf->read_consistency == CONF_READ_GLOBAL)
         return true;
     if (conf->read_consistency == CONF_READ_SESSION && (s->wrote_in_tx || lsn_due))
         return true;
     switch (conf->disable_load_balance_on_write) {
     case CONF_WRITE_ALWAYS:
-        return s->wrote_in_session || s->wrote_in_tx;
+        return s->wrote != ROUTE_WROTE_NOTHING;
     case CONF_WRITE_TRANSACTION:
     case CONF_WRITE_TRANS_TRANSACTION:
         return s->wrote_in_tx;

@@ -257,7 +257,7 @@ static bool is_temp_schema(struct slice schema)
 
 static bool has_temp(const struct route_session *s)
 {
-    return s->has_temp_tables || route_trace_has_temp(s->trace);
+    return (s->ties & ROUTE_TIE_TEMP) != 0 || route_trace_has_temp(s->trace);
 }
 
 /* It may name a temporary table in a string, or ask where names are looked for. */
@@ -340,8 +340,8 @@ static enum route_reason reason_by_session(const struct route_case *c, const str
     if ((asks_for_temp(conf->check_temp_table) || conf->check_temp_table == CONF_TEMP_TRACE) &&
         is_known_temp(s, t))
         return ROUTE_R_TEMP_TABLE;
-    if ((mode == CONF_WRITE_DML_ADAPTIVE || mode == CONF_WRITE_DML_ADAPTIVE_GLOBAL) && s->in_tx &&
-        !s->tx_read_only && route_trace_wrote(s->trace, t->schema, t->name))
+    if ((mode == CONF_WRITE_DML_ADAPTIVE || mode == CONF_WRITE_DML_ADAPTIVE_GLOBAL) &&
+        route_in_tx(s) && !s->tx_read_only && route_trace_wrote(s->trace, t->schema, t->name))
         return was_written(c, t, ROUTE_R_TABLE_WRITTEN_IN_TX);
     return ROUTE_R_NONE;
 }

@@ -27,7 +27,7 @@ static void primary_write(struct route_case *c, enum route_reason reason)
 /* For the primary, but a write only for the transaction it is in. */
 static void primary_state(struct route_case *c, enum route_reason reason)
 {
-    be(c, ROUTE_PRIMARY, reason, c->in->session->in_tx);
+    be(c, ROUTE_PRIMARY, reason, route_in_tx(c->in->session));
 }
 
 /* A value of SET without quotes and blanks. */
@@ -78,7 +78,7 @@ static void classify_set(struct route_case *c, const struct sql_stmt *s)
         primary_state(c, ROUTE_R_SET_READ_WRITE);
         return;
     }
-    be(c, ROUTE_SESSION, ROUTE_R_SESSION_STATE, c->in->session->in_tx);
+    be(c, ROUTE_SESSION, ROUTE_R_SESSION_STATE, route_in_tx(c->in->session));
     if (s->tx.read_only == SQL_YES || s->tx.isolation != SQL_ISO_UNSET ||
         is_name(set, "transaction_read_only", "default_transaction_read_only"))
         c->out->is_write = false;
@@ -187,7 +187,7 @@ static void classify_other(struct route_case *c, const struct sql_stmt *s)
         s->tx.op == SQL_TX_ROLLBACK_PREPARED)
         primary_write(c, ROUTE_R_TWO_PHASE);
     else if (s->verb == SQL_VERB_DISCARD)
-        be(c, ROUTE_SESSION, ROUTE_R_SESSION_STATE, c->in->session->in_tx);
+        be(c, ROUTE_SESSION, ROUTE_R_SESSION_STATE, route_in_tx(c->in->session));
     else if (s->verb == SQL_VERB_UNLISTEN)
         primary_state(c, ROUTE_R_NOTIFY);
     else
@@ -197,11 +197,10 @@ static void classify_other(struct route_case *c, const struct sql_stmt *s)
 static void classify_begin(struct route_case *c, const struct sql_stmt *s)
 {
     const struct route_session *ses = c->in->session;
-    bool read_only =
-        s->tx.read_only == SQL_YES || (s->tx.read_only == SQL_UNSET && ses->default_read_only);
-    bool serializable = s->tx.isolation == SQL_ISO_SERIALIZABLE ||
-                        (s->tx.isolation == SQL_ISO_UNSET && ses->default_serializable);
-    bool may_read = read_only && !serializable && !ses->in_tx;
+    bool serializable =
+        s->tx.isolation == SQL_ISO_SERIALIZABLE ||
+        (s->tx.isolation == SQL_ISO_UNSET && (ses->ties & ROUTE_TIE_SERIALIZABLE) != 0);
+    bool may_read = s->tx.read_only == SQL_YES && !serializable && !route_in_tx(ses);
 
     be(c, ROUTE_TX, ROUTE_R_TX_CONTROL, false);
     if (may_read && s->tx.isolation == SQL_ISO_UNSET && route_check_serializable(c))
@@ -248,7 +247,7 @@ static void classify_plain(struct route_case *c, const struct sql_stmt *s)
         be(c, ROUTE_TX, ROUTE_R_TX_CONTROL, false);
         break;
     case SQL_SAVEPOINT:
-        be(c, ROUTE_TX, ROUTE_R_TX_CONTROL, c->in->session->in_tx);
+        be(c, ROUTE_TX, ROUTE_R_TX_CONTROL, route_in_tx(c->in->session));
         break;
     default:
         classify_other(c, s);
@@ -302,7 +301,7 @@ WARM void route_classify(struct route_case *c, const struct sql_stmt *s)
         if (s->lock_mode >= SQL_LOCK_ROW_EXCLUSIVE || s->lock_mode == SQL_LOCK_NONE)
             primary_write(c, ROUTE_R_LOCK_TABLE);
         else
-            be(c, ROUTE_TX, ROUTE_R_TX_CONTROL, c->in->session->in_tx);
+            be(c, ROUTE_TX, ROUTE_R_TX_CONTROL, route_in_tx(c->in->session));
         break;
     default:
         classify_plain(c, s);

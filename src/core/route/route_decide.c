@@ -95,9 +95,9 @@ WARM static enum route_reason denied_by_writes(const struct route_input *in, boo
 
     switch (in->conf->disable_load_balance_on_write) {
     case CONF_WRITE_ALWAYS:
-        return s->wrote_in_session || s->wrote_in_tx ? ROUTE_R_WROTE_IN_SESSION : ROUTE_R_NONE;
+        return s->wrote != ROUTE_WROTE_NOTHING ? ROUTE_R_WROTE_IN_SESSION : ROUTE_R_NONE;
     case CONF_WRITE_TRANS_TRANSACTION:
-        if (in_tx && s->wrote_in_an_earlier_tx && !s->wrote_in_tx)
+        if (in_tx && s->wrote == ROUTE_WROTE_IN_TX && !s->wrote_in_tx)
             return ROUTE_R_WROTE_IN_EARLIER_TX;
         return in_tx && s->wrote_in_tx ? ROUTE_R_WROTE_IN_TX : ROUTE_R_NONE;
     case CONF_WRITE_TRANSACTION:
@@ -114,29 +114,30 @@ WARM static enum route_reason denied_by_writes(const struct route_input *in, boo
  * is found: with a reason nobody looks whether the read can be answered there at all. */
 static bool is_settled_on_node(const struct route_session *s)
 {
-    return s->in_tx && s->tx_read_only && s->has_tx_node;
+    return s->tx_node != VIEW_NO_NODE && s->tx_read_only;
 }
 
 WARM static enum route_reason denied_by_session(const struct route_input *in)
 {
     const struct route_session *s = in->session;
+    bool in_tx = route_in_tx(s);
 
-    if (s->state_unknown)
+    if (s->ties & ROUTE_TIE_STATE)
         return ROUTE_R_STATE_UNKNOWN;
-    if (s->in_tx && s->tx_failed)
+    if (s->tx == ROUTE_TX_FAILED)
         return ROUTE_R_TX_FAILED;
-    if (s->default_serializable || (s->in_tx && s->tx_serializable))
+    if ((s->ties & ROUTE_TIE_SERIALIZABLE) || (in_tx && s->tx_isolation == SQL_ISO_SERIALIZABLE))
         return ROUTE_R_SERIALIZABLE;
-    if (s->in_tx && s->locked_in_tx)
+    if (in_tx && s->locked_in_tx)
         return ROUTE_R_LOCKED_IN_TX;
-    if (s->doubtful)
+    if (s->ties & ROUTE_TIE_DOUBT)
         return ROUTE_R_DOUBTFUL;
     if (is_settled_on_node(s))
         return ROUTE_R_NONE;
     /* What is not committed yet is nowhere else. */
-    if (in->conf->read_consistency != CONF_READ_EVENTUAL && s->in_tx && s->wrote_in_tx)
+    if (in->conf->read_consistency != CONF_READ_EVENTUAL && in_tx && s->wrote_in_tx)
         return ROUTE_R_WROTE_IN_TX;
-    return denied_by_writes(in, s->in_tx);
+    return denied_by_writes(in, in_tx);
 }
 
 /* What holds for every read, whatever it reads. */
@@ -191,8 +192,9 @@ WARM static uint64_t answers_of_session(const struct route_input *in)
     const struct route_session *s = in->session;
     enum conf_write_stickiness mode = in->conf->disable_load_balance_on_write;
 
-    if (s->has_temp_tables || route_trace_has_temp(s->trace) ||
-        mode == CONF_WRITE_DML_ADAPTIVE_GLOBAL || (mode == CONF_WRITE_DML_ADAPTIVE && s->in_tx))
+    if ((s->ties & ROUTE_TIE_TEMP) != 0 || route_trace_has_temp(s->trace) ||
+        mode == CONF_WRITE_DML_ADAPTIVE_GLOBAL ||
+        (mode == CONF_WRITE_DML_ADAPTIVE && route_in_tx(s)))
         return 0;
     return in->answers_id;
 }
@@ -285,10 +287,10 @@ static bool must_know_writes(const struct route_case *c)
         return true; /* in doubt it would leave its snapshot, and so would all that comes next */
     switch (c->in->conf->disable_load_balance_on_write) {
     case CONF_WRITE_ALWAYS:
-        return !c->in->session->wrote_in_session;
+        return c->in->session->wrote == ROUTE_WROTE_NOTHING;
     case CONF_WRITE_TRANSACTION:
     case CONF_WRITE_TRANS_TRANSACTION:
-        return c->in->session->in_tx && !c->in->session->wrote_in_tx;
+        return route_in_tx(c->in->session) && !c->in->session->wrote_in_tx;
     case CONF_WRITE_OFF:
     case CONF_WRITE_DML_ADAPTIVE:
     case CONF_WRITE_DML_ADAPTIVE_GLOBAL:
@@ -367,7 +369,7 @@ WARM static void judge(struct route_case *c)
     settle_questions(c);
     if (out->class == ROUTE_EITHER && c->denied != ROUTE_R_NONE)
         out->reason = c->denied;
-    if (out->class == ROUTE_EITHER && c->denied == ROUTE_R_NONE && c->in->session->in_tx &&
+    if (out->class == ROUTE_EITHER && c->denied == ROUTE_R_NONE && route_in_tx(c->in->session) &&
         !c->in->session->tx_read_only)
         c->asks_of_tx =
             route_asks_of_tx(c->text, c->stmt) ||
@@ -377,11 +379,9 @@ WARM static void judge(struct route_case *c)
 /* Where the transaction's statements go that may not leave it. */
 static int home_node(const struct route_input *in)
 {
-    const struct route_session *s = in->session;
+    int node = in->session->tx_node;
 
-    if (s->in_tx && s->has_tx_node)
-        return s->tx_node;
-    return view_write_node(in->view);
+    return node != VIEW_NO_NODE ? node : view_write_node(in->view);
 }
 
 static bool fails_in_read_only_tx(enum route_reason reason)
@@ -407,14 +407,9 @@ static bool is_cursor(const struct sql_stmt *s)
  * its standby for ever, nor leave it. One snapshot for all of its reads is asked about once. */
 static bool asks_before_each_read(const struct route_case *c)
 {
-    const struct route_session *s = c->in->session;
-    enum sql_isolation level = c->is_read_only_begin   ? c->stmt->tx.isolation
-                               : !s->tx_says_level     ? SQL_ISO_UNSET
-                               : s->tx_says_repeatable ? SQL_ISO_REPEATABLE_READ
-                                                       : SQL_ISO_READ_COMMITTED;
+    unsigned level = c->is_read_only_begin ? c->stmt->tx.isolation : c->in->session->tx_isolation;
 
-    return c->in->conf->read_consistency == CONF_READ_GLOBAL && level != SQL_ISO_REPEATABLE_READ &&
-           !(level == SQL_ISO_UNSET && s->default_repeatable);
+    return c->in->conf->read_consistency == CONF_READ_GLOBAL && level != SQL_ISO_REPEATABLE_READ;
 }
 
 /* BEGIN READ ONLY goes where the reads of the transaction will go. */
@@ -425,7 +420,7 @@ static void place_begin(struct route_case *c)
     enum route_reason denied = denied_by_settings(in);
 
     out->node = view_write_node(in->view);
-    if (denied == ROUTE_R_NONE && in->session->state_unknown)
+    if (denied == ROUTE_R_NONE && (in->session->ties & ROUTE_TIE_STATE) != 0)
         denied = ROUTE_R_STATE_UNKNOWN;
     if (denied == ROUTE_R_NONE)
         denied = denied_by_writes(in, true);
@@ -445,7 +440,7 @@ static void place_begin(struct route_case *c)
 /* A read in a read-only transaction that lives somewhere, or may begin anywhere. */
 static void place_read_in_read_only_tx(struct route_case *c)
 {
-    if (c->in->session->has_tx_node)
+    if (c->in->session->tx_node != VIEW_NO_NODE)
         c->out->reason = ROUTE_R_READ_ONLY_TX;
     else if (asks_before_each_read(c))
         c->out->reason = ROUTE_R_EACH_READ;
@@ -459,8 +454,8 @@ static bool leaves_read_only_tx(const struct route_case *c, int primary)
 {
     const struct route_session *s = c->in->session;
 
-    return s->has_tx_node && s->tx_node != primary && !is_cursor(c->stmt) &&
-           (!fails_in_read_only_tx(c->out->reason) || s->has_temp_tables);
+    return s->tx_node != VIEW_NO_NODE && s->tx_node != primary && !is_cursor(c->stmt) &&
+           (!fails_in_read_only_tx(c->out->reason) || (s->ties & ROUTE_TIE_TEMP) != 0);
 }
 
 /* A read-only transaction lives on one node. What a standby only might answer late stays there. */
@@ -468,23 +463,24 @@ static void place_in_read_only_tx(struct route_case *c)
 {
     struct route_decision *out = c->out;
     const struct route_session *s = c->in->session;
-    int primary = view_write_node(c->in->view);
+    bool is_placed = s->tx_node != VIEW_NO_NODE;
+    bool failed = s->tx == ROUTE_TX_FAILED;
     bool is_of_tx = out->class == ROUTE_TX || out->class == ROUTE_SESSION;
     bool may = out->class == ROUTE_EITHER && !out->must_ask && route_is_soft(c->denied) &&
-               (s->has_tx_node || c->denied == ROUTE_R_NONE);
+               (is_placed || c->denied == ROUTE_R_NONE);
 
-    if (!s->has_tx_node && !s->tx_failed && is_of_tx) {
+    if (!is_placed && !failed && is_of_tx) {
         place_begin(c); /* begun, but nowhere yet */
         return;
     }
-    out->node = s->has_tx_node ? s->tx_node : primary;
-    if (s->tx_failed || is_of_tx || out->node == VIEW_NO_NODE)
+    out->node = home_node(c->in);
+    if (failed || is_of_tx || out->node == VIEW_NO_NODE)
         return;
     if (may) {
         place_read_in_read_only_tx(c);
-    } else if (leaves_read_only_tx(c, primary)) {
+    } else if (leaves_read_only_tx(c, view_write_node(c->in->view))) {
         out->leaves_tx = true;
-        out->node = primary;
+        out->node = view_write_node(c->in->view);
     }
 }
 
@@ -498,10 +494,8 @@ WARM static void place_in_read_write_tx(struct route_case *c)
     if (out->class != ROUTE_EITHER || c->denied != ROUTE_R_NONE || out->must_ask)
         return;
     out->reason = ROUTE_R_TX_PRIMARY;
-    if (c->in->session->tx_begun_in_multi)
-        return;
-    if (c->asks_of_tx || (!c->in->session->tx_says_level &&
-                             (c->in->session->default_repeatable || route_check_repeatable(c)))) {
+    if (c->asks_of_tx ||
+        (c->in->session->tx_isolation == SQL_ISO_UNSET && route_check_repeatable(c))) {
         out->reason = c->asks_of_tx ? ROUTE_R_OF_TX : ROUTE_R_SNAPSHOT;
         return;
     }
@@ -551,22 +545,21 @@ WARM static void place_statement(struct route_case *c)
 {
     struct route_decision *out = c->out;
     const struct route_session *s = c->in->session;
+    bool in_tx = route_in_tx(s);
 
     if (out->reason == ROUTE_R_BACKEND_PID)
         return;
-    if (s->in_tx && s->tx_read_only)
+    if (in_tx && s->tx_read_only)
         place_in_read_only_tx(c);
-    else if (s->in_tx)
+    else if (in_tx)
         place_in_read_write_tx(c);
     else if (c->is_read_only_begin)
         place_begin(c);
-    else if (is_cursor(c->stmt) && c->stmt->kind != SQL_DECLARE && s->has_cursor_node)
-        out->node = s->cursor_node;
     else if (out->class == ROUTE_EITHER && c->denied == ROUTE_R_NONE && !out->must_ask)
         route_place_read(c->in, out);
     else
         out->node = view_write_node(c->in->view);
-    if (out->must_ask && !s->in_tx && out->class == ROUTE_EITHER && c->denied == ROUTE_R_NONE)
+    if (out->must_ask && !in_tx && out->class == ROUTE_EITHER && c->denied == ROUTE_R_NONE)
         place_questions(c);
     if (out->node == VIEW_NO_NODE)
         out->reason = ROUTE_R_NO_NODE;
@@ -602,7 +595,7 @@ static void case_init(struct route_case *c, const struct route_input *in, struct
 
 bool route_is_known(const struct route_input *in, uint64_t known)
 {
-    return known != 0 && !in->session->in_tx && answers_of_session(in) == known &&
+    return known != 0 && !route_in_tx(in->session) && answers_of_session(in) == known &&
            denied_by_session(in) == ROUTE_R_NONE;
 }
 

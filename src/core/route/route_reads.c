@@ -87,9 +87,8 @@ void route_reads_make(struct route_reads *r, const struct route_input *in)
 /* Nothing of the session keeps its reads on the primary. */
 static bool is_free(const struct route_reads *r, const struct route_session *s)
 {
-    return !s->state_unknown && !s->doubtful && !s->default_serializable && !s->has_temp_tables &&
-           (s->trace == NULL || !route_trace_has_temp(s->trace)) &&
-           (!r->sticks_to_writes || (!s->wrote_in_session && !s->wrote_in_tx));
+    return s->ties == 0 && (s->trace == NULL || !route_trace_has_temp(s->trace)) &&
+           (!r->sticks_to_writes || s->wrote == ROUTE_WROTE_NOTHING);
 }
 
 static int draw(const struct route_reads *r, uint64_t random)

@@ -200,10 +200,11 @@ static const struct row batches[] = {
 
 static void set_session(struct route_test *t, unsigned state)
 {
-    t->session.in_tx = (state & (VIRTUAL | ASIDE | LOST)) != 0;
-    t->session.tx_failed = (state & LOST) != 0;
+    if ((state & (VIRTUAL | ASIDE | LOST)) != 0)
+        t->session.tx = (state & LOST) != 0 ? ROUTE_TX_FAILED : ROUTE_TX_OPEN;
     t->session.tx_read_only = (state & ONLY) != 0;
     t->session.wrote_in_tx = (state & WROTE) != 0;
+    t->session.wrote = (state & WROTE) != 0 ? ROUTE_WROTE_IN_TX : ROUTE_WROTE_NOTHING;
     if ((state & BEHIND) != 0)
         t->session.last_write_lsn = 2000;
     if ((state & HEADLESS) != 0) {
@@ -368,7 +369,9 @@ START_TEST(test_keeps_reads)
     for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct conf_gen *gen = route_test_conf(2, rows[i].settings);
         struct route_session s = {.wrote_in_tx = rows[i].wrote,
-            .wrote_in_session = rows[i].earlier,
+            .wrote = rows[i].wrote     ? ROUTE_WROTE_IN_TX
+                     : rows[i].earlier ? ROUTE_WROTE_ALONE
+                                       : ROUTE_WROTE_NOTHING,
             .locked_in_tx = rows[i].locked};
 
         ck_assert_msg(

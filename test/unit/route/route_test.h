@@ -151,6 +151,7 @@ static inline void route_test_init(
     for (i = 0; i < nnodes; i++)
         if (i != primary)
             t->session.balance_node = i;
+    t->session.tx_node = VIEW_NO_NODE;
     t->session.now_us = 1000000000;
     t->in.conf = conf_of(t->gen);
     t->in.rules = t->rules;
@@ -178,7 +179,7 @@ static inline void route_test_reads(
     int node;
 
     route_reads_make(&reads, &t->in);
-    if (t->in.answers_id == 0 || t->session.in_tx || reads.has_patterns ||
+    if (t->in.answers_id == 0 || route_in_tx(&t->session) || reads.has_patterns ||
         route_known_of(slice_of_str(sql), &t->facts) != t->in.answers_id)
         return;
     node = route_reads_node(&reads, &t->view, &t->session, t->in.random);

@@ -19,12 +19,8 @@
 #define TEMPS    0x0080u /* has temporary tables, unknown which */
 #define UNKNOWN  0x0100u
 #define AT_HOME  0x0200u /* the transaction lives on the node for reads */
-#define MULTI    0x0400u
 #define DEF_SER  0x0800u
-#define DEF_RO   0x1000u
 #define NEW_PATH 0x2000u
-#define HOLD     0x4000u /* WITH HOLD cursors on the node for reads */
-#define DEF_REP  0x8000u
 #define REPEATS  0x10000u /* BEGIN said REPEATABLE READ */
 #define DOUBT    0x20000u /* ran what is not known */
 
@@ -66,26 +62,21 @@ static void set_state(struct route_test *t, unsigned s)
 {
     struct route_session *ses = &t->session;
 
-    ses->in_tx = (s & TX) != 0;
+    ses->tx = (s & TX) == 0 ? ROUTE_TX_NONE : (s & FAILED) != 0 ? ROUTE_TX_FAILED : ROUTE_TX_OPEN;
+    ses->tx_node = (s & AT_HOME) != 0 ? ses->balance_node : VIEW_NO_NODE;
     ses->tx_read_only = (s & RO) != 0;
-    ses->tx_failed = (s & FAILED) != 0;
-    ses->tx_serializable = (s & SER) != 0;
+    ses->tx_isolation = (s & SER) != 0       ? SQL_ISO_SERIALIZABLE
+                        : (s & REPEATS) != 0 ? SQL_ISO_REPEATABLE_READ
+                                             : SQL_ISO_UNSET;
     ses->wrote_in_tx = (s & W_TX) != 0;
-    ses->doubtful = (s & DOUBT) != 0;
-    ses->wrote_in_an_earlier_tx = (s & W_EARLY) != 0;
-    ses->wrote_in_session = (s & W_SES) != 0;
-    ses->has_temp_tables = (s & TEMPS) != 0;
-    ses->state_unknown = (s & UNKNOWN) != 0;
-    ses->has_tx_node = (s & AT_HOME) != 0;
-    ses->tx_node = ses->balance_node;
-    ses->tx_begun_in_multi = (s & MULTI) != 0;
-    ses->default_serializable = (s & DEF_SER) != 0;
-    ses->default_read_only = (s & DEF_RO) != 0;
-    ses->default_repeatable = (s & DEF_REP) != 0;
-    ses->tx_says_level = ses->tx_says_repeatable = (s & REPEATS) != 0;
+    ses->wrote = (s & (W_TX | W_EARLY)) != 0 ? ROUTE_WROTE_IN_TX
+                 : (s & W_SES) != 0          ? ROUTE_WROTE_ALONE
+                                             : ROUTE_WROTE_NOTHING;
+    route_tie(ses, ROUTE_TIE_STATE, (s & UNKNOWN) != 0);
+    route_tie(ses, ROUTE_TIE_DOUBT, (s & DOUBT) != 0);
+    route_tie(ses, ROUTE_TIE_SERIALIZABLE, (s & DEF_SER) != 0);
+    route_tie(ses, ROUTE_TIE_TEMP, (s & TEMPS) != 0);
     ses->search_path_changed = (s & NEW_PATH) != 0;
-    ses->has_cursor_node = (s & HOLD) != 0;
-    ses->cursor_node = ses->balance_node;
 }
 
 static void check_row(const struct row *row, int nnodes, int primary)

@@ -223,10 +223,10 @@ START_TEST(preferred_node_is_kept)
     route_test_init(&t, 3, 2, APP("web:standby"));
     t.in.answers_id = 7;
     t.session.balance_node = VIEW_NO_NODE;
-    t.session.in_tx = true;
+    t.session.tx = ROUTE_TX_OPEN;
     route_test_query(&t, "select * from t", &d);
     ck_assert(d.may_leave_tx && d.is_preferred);
-    t.session.in_tx = false;
+    t.session.tx = ROUTE_TX_NONE;
     route_test_query(&t, "select * from t", &d);
     ck_assert_int_eq(d.reason, ROUTE_R_PREFERENCE);
     ck_assert(d.is_preferred);
@@ -386,7 +386,7 @@ START_TEST(plain_reads_at_primary)
     route_test_query(&t, "select * from t", &d);
     ck_assert_int_ge(t.nplain, 1);
     ck_assert_int_eq(d.node, _i);
-    t.session.state_unknown = true;
+    t.session.ties = ROUTE_TIE_STATE;
     t.nplain = 0;
     route_test_query(&t, "select * from t", &d);
     ck_assert(t.nplain == 0 && d.reason == ROUTE_R_STATE_UNKNOWN);

@@ -101,7 +101,7 @@ START_TEST(written_tables)
     note(&t, &trace, "alter table al add b int", true);
     note(&t, &trace, "truncate tr1, tr2", true);
     ck_assert(wrote(trace, "", "k") && wrote(trace, "", "al") && wrote(trace, "", "tr2"));
-    t.session.in_tx = true;
+    t.session.tx = ROUTE_TX_OPEN;
     t.session.wrote_in_tx = true;
     t.session.trace = trace;
     route_test_query(&t, "select * from t2, totals", &d);

@@ -97,7 +97,7 @@ WARM void plan_note_doubt(struct client *c, struct slice sql, const struct route
     struct plan_doubts *ds;
     struct sql_fingerprint fp = {0};
 
-    if (!d->is_doubtful || b->rs.state_unknown)
+    if (!d->is_doubtful || (b->rs.ties & ROUTE_TIE_STATE) != 0)
         return;
     if (b->doubts == NULL)
         b->doubts = mem_alloc_zero(sizeof *b->doubts);
@@ -105,7 +105,7 @@ WARM void plan_note_doubt(struct client *c, struct slice sql, const struct route
     if (sql_fingerprint(c->ss->scratch, sql, &fp) == 0 && is_noted(ds, &fp))
         return;
     if (ds->n == DOUBTS_MAX || ds->texts.len + sql.n + 1 > DOUBTS_BYTES) {
-        b->rs.state_unknown = true;
+        route_tie(&b->rs, ROUTE_TIE_STATE, true);
         plan_drop_doubts(b);
         return;
     }

@@ -81,7 +81,7 @@ void plan_ask_unsure(struct client *c, const struct route_decision *missing)
     }
     c->plan->rs.now_us = backend_wall_us(&c->ss->be);
     if (c->plan->doubts != NULL) {
-        c->plan->rs.state_unknown = true; /* they would be asked first */
+        route_tie(&c->plan->rs, ROUTE_TIE_STATE, true); /* they would be asked first */
         plan_drop_doubts(c->plan);
     }
     c->plan->nunsure = missing->nquestions & 0x1fU;
@@ -121,13 +121,11 @@ static bool is_in_doubt(struct client *c, struct slice sql)
     /* A function that ran and is not to be found any more has changed where names are looked for.
      */
     if (d.runs_code == ROUTE_CODE_SETS || d.is_doubtful || d.reason == ROUTE_R_MISSING_FUNCTION)
-        b->rs.state_unknown = true;
+        route_tie(&b->rs, ROUTE_TIE_STATE, true);
     if (d.runs_code)
         mark_every_table(c);
-    if (d.is_write) {
-        b->rs.wrote_in_session = true;
-        b->rs.wrote_in_an_earlier_tx = true;
-    }
+    if (d.is_write)
+        b->rs.wrote = ROUTE_WROTE_IN_TX;
     plan_ask_reset(b);
     return false;
 }
@@ -147,7 +145,7 @@ static bool asks_doubts(struct client *c)
         ds->at += (uint32_t)text.n + 1;
     }
     plan_drop_doubts(c->plan);
-    c->plan->rs.doubtful = false;
+    route_tie(&c->plan->rs, ROUTE_TIE_DOUBT, false);
     return false;
 }
 

@@ -32,8 +32,7 @@ WARM void plan_away_begun(struct client *c, const struct sql_tx *tx)
     leave->may_go_out = tx->read_only != SQL_YES && leave->sees_commits;
     b->tx_status = 'T';
     b->rs.tx_read_only = tx->read_only == SQL_YES;
-    b->rs.tx_says_level = tx->isolation != SQL_ISO_UNSET;
-    b->rs.tx_says_repeatable = tx->isolation == SQL_ISO_REPEATABLE_READ;
+    b->rs.tx_isolation = (uint8_t)tx->isolation & 7U;
 }
 
 WARM void plan_away_begin(struct client *c, const struct sql_tx *tx)

@@ -18,7 +18,7 @@
 
 struct plan *plan_none(void)
 {
-    static const struct plan none = {.tx_status = 'I'};
+    static const struct plan none = {.rs = {.tx_node = VIEW_NO_NODE}, .tx_status = 'I'};
 
     return (struct plan *)(uintptr_t)&none;
 }
@@ -56,7 +56,8 @@ void plan_begin(struct client *c)
     if (app.n > 0)
         b->application_name = mem_strndup(app.p, app.n);
     b->rs.balance_node = VIEW_NO_NODE;
-    b->rs.default_serializable = begins_serializable(&c->login->params);
+    b->rs.tx_node = VIEW_NO_NODE;
+    route_tie(&b->rs, ROUTE_TIE_SERIALIZABLE, begins_serializable(&c->login->params));
 }
 
 void plan_free(struct client *c)
@@ -112,11 +113,10 @@ static void judge_tx(struct client *c)
         tx = c->link->tx_status;
     if (tx == 'I' && c->sstate->loan.begun_here)
         tx = 'T'; /* BEGIN is on its way */
-    rs->in_tx = tx != 'I';
-    rs->tx_failed = tx == 'E';
-    rs->has_tx_node = rs->in_tx && c->link != NULL;
-    if (rs->has_tx_node)
-        rs->tx_node = c->link->pool->cluster_node;
+    rs->tx = tx == 'I' ? ROUTE_TX_NONE : tx == 'E' ? ROUTE_TX_FAILED : ROUTE_TX_OPEN;
+    rs->tx_node = VIEW_NO_NODE;
+    if (tx != 'I' && c->link != NULL)
+        rs->tx_node = (int16_t)c->link->pool->cluster_node;
 }
 
 /* The golden ratio, of 2^64. */
@@ -298,7 +298,8 @@ static void note_known(struct client *c, int node, bool is_drawn)
 {
     struct plan *b = c->plan;
 
-    b->rs.in_tx = b->rs.tx_failed = b->rs.has_tx_node = false;
+    b->rs.tx = ROUTE_TX_NONE;
+    b->rs.tx_node = VIEW_NO_NODE;
     if (is_drawn) {
         b->rs.balance_node = (int16_t)node;
         b->rs.is_preferred = false;
@@ -363,7 +364,7 @@ WARM void plan_note_write(struct client *c, const struct route_decision *d)
     struct route_session *rs = &c->plan->rs;
 
     if (d->runs_code == ROUTE_CODE_SETS)
-        rs->state_unknown = true; /* it may have changed settings unseen */
+        route_tie(rs, ROUTE_TIE_STATE, true); /* it may have changed settings unseen */
     if (d->runs_code != ROUTE_CODE_NONE) {
         rs->locked_in_tx = true;
         plan_mark_all(c);
@@ -371,15 +372,16 @@ WARM void plan_note_write(struct client *c, const struct route_decision *d)
     if (d->writes_unnamed)
         route_trace_note_unnamed(&rs->trace);
     /* Where nothing can be written, a view that is not known is no reason to leave a snapshot. */
-    if (d->is_doubtful && (d->is_write || !rs->in_tx || !rs->tx_read_only))
-        rs->doubtful = true;
+    if (d->is_doubtful && (d->is_write || !route_in_tx(rs) || !rs->tx_read_only))
+        route_tie(rs, ROUTE_TIE_DOUBT, true);
     if (d->is_write || d->is_doubtful || d->must_ask || d->class == ROUTE_PRIMARY)
         c->plan->lsn = PLAN_LSN_DUE;
     if (!d->is_write)
         return;
-    rs->wrote_in_session = true;
-    rs->wrote_in_tx =
-        true; /* a BEGIN may not be answered yet; else it is forgotten with the answer */
-    if (rs->in_tx)
-        rs->wrote_in_an_earlier_tx = true;
+    /* A BEGIN may not be answered yet; else it is forgotten with the answer. */
+    rs->wrote_in_tx = true;
+    if (rs->wrote == ROUTE_WROTE_NOTHING)
+        rs->wrote = ROUTE_WROTE_ALONE;
+    if (route_in_tx(rs))
+        rs->wrote = ROUTE_WROTE_IN_TX;
 }

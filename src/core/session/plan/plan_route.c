@@ -16,8 +16,7 @@ static bool commits_midway(const struct sql_facts *facts, uint32_t i)
 
 static void note_discard(struct plan *b)
 {
-    b->rs.state_unknown = false;
-    b->rs.has_temp_tables = false;
+    route_tie(&b->rs, ROUTE_TIE_STATE | ROUTE_TIE_TEMP, false);
     route_trace_on_discard(b->rs.trace);
     plan_drop_doubts(b);
 }
@@ -48,12 +47,12 @@ WARM void plan_route_note(struct client *c, struct slice sql)
         plan_away_note_home(c, &facts->stmts[i]);
         plan_note_schema(c, &facts->stmts[i]);
         if ((facts->stmts[i].flags & SQL_F_TEMP) != 0)
-            b->rs.has_temp_tables = true;
+            route_tie(&b->rs, ROUTE_TIE_TEMP, true);
     }
     if (lent_keeps(c->sstate))
         plan_note_doubt(c, sql, &d); /* last: the facts are gone */
     else if (c->sstate->pins == 0)
-        b->rs.state_unknown = false; /* what is not followed ties the session */
+        route_tie(&b->rs, ROUTE_TIE_STATE, false); /* what is not followed ties the session */
 }
 
 /* What others have to know of the transaction that is over. One that failed is not told from one
@@ -73,7 +72,7 @@ WARM static void note_end(struct plan *b, bool commit)
     b->rs.tx_read_only = false;
     b->rs.wrote_in_tx = false;
     b->rs.locked_in_tx = false;
-    b->rs.doubtful = false;
+    route_tie(&b->rs, ROUTE_TIE_DOUBT, false);
     if (commit)
         route_trace_on_commit(b->rs.trace);
     else
@@ -98,18 +97,19 @@ WARM static void settle(struct client *c)
     note_end(b, true);
     if (b->doubts != NULL && rolled_back)
         plan_drop_doubts(b);
-    b->rs.doubtful = b->doubts != NULL;
+    route_tie(&b->rs, ROUTE_TIE_DOUBT, b->doubts != NULL);
     b->rs.search_path_changed =
         varset_get(c->sstate->vars.client, slice_of_str("search_path")).p != NULL ||
         varset_get(c->sstate->vars.client, slice_of_str("role")).p != NULL;
-    b->rs.default_serializable = route_says_serializable(
-        varset_get(c->sstate->vars.client, slice_of_str("default_transaction_isolation")));
+    route_tie(&b->rs, ROUTE_TIE_SERIALIZABLE,
+        route_says_serializable(
+            varset_get(c->sstate->vars.client, slice_of_str("default_transaction_isolation"))));
 }
 
 static void note_unread(struct client *c, enum route_code code)
 {
     struct route_session *rs = &c->plan->rs;
-    struct route_decision d = {.is_write = !rs->in_tx || !rs->tx_read_only,
+    struct route_decision d = {.is_write = !route_in_tx(rs) || !rs->tx_read_only,
         .writes_unnamed = true,
         .must_ask = true,
         .runs_code = code};

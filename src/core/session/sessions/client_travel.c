@@ -82,7 +82,7 @@ static bool plan_is_at_rest(const struct client *c)
 
     return b->questions == NULL && b->doubts == NULL && b->mark == NULL && b->rs.trace == NULL &&
            b->asking == ASKING_NONE && b->wait_until_ms == 0 &&
-           (c->sstate->tx == SSTATE_TX_VIRTUAL || (!b->rs.in_tx && b->tx_status == 'I'));
+           (c->sstate->tx == SSTATE_TX_VIRTUAL || (!route_in_tx(&b->rs) && b->tx_status == 'I'));
 }
 
 static bool may_go(struct client *c)

@@ -12,7 +12,7 @@ bool sstate_is_tied(const struct client *c)
 {
     const struct sstate *s = c->sstate;
 
-    return s->pins != 0 || (lent_keeps(s) && c->plan->rs.state_unknown);
+    return s->pins != 0 || (lent_keeps(s) && (c->plan->rs.ties & ROUTE_TIE_STATE) != 0);
 }
 
 char sstate_tx_status(const struct client *c)
