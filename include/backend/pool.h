@@ -36,6 +36,20 @@ enum pool_role {
     POOL_ROLE_SUPER
 };
 
+/* What the other workers have been told of it. */
+struct pool_told {
+    int64_t oldest_us; /* when the head of `waiting` began to wait; 0: nobody waits */
+    uint32_t nidle;
+    bool head_stays; /* the head cannot go to another worker */
+};
+
+/* min_pool_size holds without clients: from pool_keep_warm to pool_keep_warm_no_more. */
+struct pool_warmth {
+    bool is_kept;
+    int64_t trial_us;      /* when it is tried again after a failure */
+    int64_t trial_wait_us; /* how long it was waited for that; doubled each time */
+};
+
 struct pool {
     struct backend *be;
     const struct pool_settings *set; /* of the present generation */
@@ -46,7 +60,7 @@ struct pool {
      * of its database, its user and its node. NULL: not in the table. */
     const _Atomic int32_t *waiting_workers[POOL_LIMITS];
     _Atomic int32_t *idle_cell; /* how many idle links it has, for others; NULL: they cannot know */
-    uint32_t idle_told;         /* nidle as the other workers know it */
+    struct pool_told told;
     uint32_t nidle;
     uint32_t ncleaning;
     uint32_t nbusy;
@@ -63,10 +77,8 @@ struct pool {
     bool role_due;        /* a link is asked about its role before it is lent, see pool_role_ask */
     bool is_mapped;       /* pools.conf says who its clients are at the server */
     bool is_bound;        /* its links cannot travel, as far as was seen */
-    bool keeps_told;      /* others know that the head of `waiting` cannot go to another worker */
     bool rotates;         /* pool_test_rotate: the next link stays, and clients come to it */
     bool is_moved;        /* a reload has put its database on another server: no link is kept */
-    bool is_kept_warm;    /* min_pool_size holds without clients: pool_keep_warm */
     bool may_exceed; /* more links were open than a limit allows when that was looked at last */
     /* What is in front of this is all that a loan looks at, mostly. */
     struct hash_node node;
@@ -84,12 +96,10 @@ struct pool {
     uint64_t near_gone;
     /* Whether another worker has had too few links; for those that cannot travel. */
     struct limits_scale uneven;
-    int64_t oldest_told_us; /* when the head began to wait, as the other workers know it */
-    int64_t retired_us;     /* the last link was closed because of its age */
+    int64_t retired_us; /* the last link was closed because of its age */
+    struct pool_warmth warmth;
     int64_t called_us;      /* clients of another worker were asked to come */
     int64_t asked_us;       /* other workers were asked for one because these are late */
-    int64_t trial_us;       /* is_kept_warm: when it is tried again after a failure */
-    int64_t trial_wait_us;  /* how long it was waited for that; doubled each time */
     int64_t place_since_us; /* what was opened until then leads to another database; 0: nothing */
     int64_t role_seen_us;   /* a server has said that the role may log in; 0: never */
     uint32_t version;       /* of the protocol, as the last client asked for it */

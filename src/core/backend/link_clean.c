@@ -134,16 +134,22 @@ void link_clean_send_resets(struct link *link)
         link_close(link);
 }
 
+/* Nothing runs on it, nor has what ran left anything that would have to be undone. */
+static inline bool is_at_rest(const struct link *link)
+{
+    return link->tx_status == 'I' && expect_is_quiet(&link->expect) &&
+           !expect_is_open(&link->expect) && link->body_left == 0 && !link->must_clean &&
+           !link->in_cancel && !link_own_failed(link) && !link->loan.error_told;
+}
+
 /* True when the reset of a link that is given back may wait for the next loan; it is idle then. */
 static bool clean_postpone(struct link *link, bool boundary)
 {
     const struct conf *conf = link->be->conf;
 
     if (!link->pool->resets_work || conf->reset_query_delay_ms == 0 ||
-        conf->reset_query_list.n == 0 || !clean_is_possible(link, boundary) ||
-        !expect_is_quiet(&link->expect) || expect_is_open(&link->expect) || link->body_left != 0 ||
-        link->tx_status != 'I' || link->must_clean || !link_is_pristine(link) ||
-        link->loan.has_news || link_own_failed(link) || link->loan.error_told || link->in_cancel)
+        conf->reset_query_list.n == 0 || !clean_is_possible(link, boundary) || !is_at_rest(link) ||
+        !link_is_pristine(link) || link->loan.has_news)
         return false;
     link->reset = LINK_RESET_DUE;
     link_resume(link);
@@ -283,10 +289,8 @@ void link_release_untouched(struct link *link, bool boundary)
 /* Between two transactions of clients that share it a link needs no cleaning. */
 static bool link_may_stay(const struct link *link)
 {
-    return link->phase == LINK_LENT && link->tx_status == 'I' && expect_is_quiet(&link->expect) &&
-           !expect_is_open(&link->expect) && link->body_left == 0 && !link->must_clean &&
-           !link->in_cancel && !link->is_private && !link_own_failed(link) &&
-           !link->loan.error_told && !stream_has_failed(&link->stream) && !link->be->is_stopping &&
+    return link->phase == LINK_LENT && is_at_rest(link) && !link->is_private &&
+           !stream_has_failed(&link->stream) && !link->be->is_stopping &&
            link->be->conf->connection_cache;
 }
 

@@ -34,7 +34,7 @@ static void keep_for_others(
 
     if (be->is_sweeping)
         return;
-    if (limits_waiting_workers(be->shm, pool->limits.pool) > (pool->oldest_told_us != 0 ? 1 : 0) &&
+    if (limits_waiting_workers(be->shm, pool->limits.pool) > (pool->told.oldest_us != 0 ? 1 : 0) &&
         limits_find_oldest(be->shm, pool->limits.pool, be->ordinal, &other_us) != -1 &&
         pool_waits_longer(other_us, own_us, now_us, POOL_TRAVEL_US)) {
         max->keep_pool = 1;
@@ -77,23 +77,24 @@ static enum limits_verdict take_place(struct pool *pool, int64_t since_us)
  * client the log is. */
 static void own_failed(struct pool *pool, const char *why)
 {
+    struct pool_warmth *warm = &pool->warmth;
     bool was_known = pool->opens == POOL_OWNER_OPENS;
 
     pool->opens = POOL_OWNER_OPENS;
-    if (!pool->is_kept_warm || was_known)
+    if (!warm->is_kept || was_known)
         return;
-    pool->trial_wait_us *= 2;
-    if (pool->trial_wait_us < TRIAL_WAIT_MIN_US)
-        pool->trial_wait_us = TRIAL_WAIT_MIN_US;
-    if (pool->trial_wait_us > TRIAL_WAIT_MAX_US)
-        pool->trial_wait_us = TRIAL_WAIT_MAX_US;
-    pool->trial_us = loop_now_us(pool->be->loop) + pool->trial_wait_us;
+    warm->trial_wait_us *= 2;
+    if (warm->trial_wait_us < TRIAL_WAIT_MIN_US)
+        warm->trial_wait_us = TRIAL_WAIT_MIN_US;
+    if (warm->trial_wait_us > TRIAL_WAIT_MAX_US)
+        warm->trial_wait_us = TRIAL_WAIT_MAX_US;
+    warm->trial_us = loop_now_us(pool->be->loop) + warm->trial_wait_us;
     log_at_detail(LVL_WARNING, why,
         "Give pgpool a password of that user (pool_passwd), or set min_pool_size = 0.",
         "min_pool_size of database \"%.*s\" cannot be kept: user \"%s\" cannot log in to node %d; "
         "tried again in %d s",
         (int)pool->database_len, pool_database(pool).p, pool->names, pool->cluster_node,
-        (int)(pool->trial_wait_us / 1000000));
+        (int)(warm->trial_wait_us / 1000000));
 }
 
 static void own_on_auth(void *owner, struct link *link, const char *msg, size_t n)
@@ -114,7 +115,7 @@ static void own_on_login_done(void *owner, struct link *link)
     pool->nopening--;
     if (pool->opens == POOL_ON_TRIAL)
         pool->opens = POOL_OPENS;
-    pool->trial_wait_us = 0;
+    pool->warmth.trial_wait_us = 0;
     link->owner = NULL;
     link->ops = NULL;
     link->epoch = ++link->be->next_epoch;
@@ -300,7 +301,7 @@ void pool_open_moved(struct pool *pool)
 
 void pool_keep_warm(struct pool *pool, uint32_t version)
 {
-    pool->is_kept_warm = true;
+    pool->warmth.is_kept = true;
     if (pool->version == 0)
         pool->version = version;
     pool_warm(pool);
@@ -308,17 +309,15 @@ void pool_keep_warm(struct pool *pool, uint32_t version)
 
 void pool_keep_warm_no_more(struct pool *pool)
 {
-    pool->is_kept_warm = false;
     if (pool->opens == POOL_ON_TRIAL)
         pool->opens = POOL_OPENS;
-    pool->trial_us = 0;
-    pool->trial_wait_us = 0;
+    pool->warmth = (struct pool_warmth){0};
 }
 
 /* A pool that could not log in, and whose time has come, is tried with one link. */
 static bool may_warm(struct pool *pool, int64_t now_us)
 {
-    if (pool->is_kept_warm && pool->opens == POOL_OWNER_OPENS && now_us >= pool->trial_us)
+    if (pool->warmth.is_kept && pool->opens == POOL_OWNER_OPENS && now_us >= pool->warmth.trial_us)
         pool->opens = POOL_ON_TRIAL;
     return may_open_unasked(pool) && (pool->opens == POOL_OPENS || pool->nopening == 0);
 }

@@ -246,8 +246,8 @@ void backend_on_called(struct backend *be, const void *body, size_t len)
             break;
         if (req->on_called != NULL && req->on_called(req, m.ordinal))
             continue;
-        if (req == pool_head(pool) && !pool->keeps_told) {
-            pool->keeps_told = true;
+        if (req == pool_head(pool) && !pool->told.head_stays) {
+            pool->told.head_stays = true;
             limits_set_keeps(be->shm, pool->limits.pool, be->ordinal, true);
         }
     }

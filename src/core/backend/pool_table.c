@@ -202,9 +202,9 @@ static bool is_about(uint32_t told, uint32_t n)
 /* While some are told of already a barrier is not needed: who joins a line finds them. */
 HOT void pool_tell_idle(struct pool *pool, bool barrier)
 {
-    if (is_about(pool->idle_told, pool->nidle))
+    if (is_about(pool->told.nidle, pool->nidle))
         return;
-    pool->idle_told = pool->nidle;
+    pool->told.nidle = pool->nidle;
     if (pool->idle_cell == NULL)
         return;
     if (barrier)

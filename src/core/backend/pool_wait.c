@@ -91,13 +91,13 @@ static void publish_head(struct pool *pool)
 {
     struct pool_request *head = pool_head(pool);
     int64_t since_us = head == NULL ? 0 : head->since_us;
-    int64_t told_us = pool->oldest_told_us;
+    int64_t told_us = pool->told.oldest_us;
 
     if (since_us >= told_us && told_us != 0 && since_us - told_us < PUBLISH_US)
         return;
     if (since_us == told_us)
         return;
-    pool->oldest_told_us = since_us;
+    pool->told.oldest_us = since_us;
     limits_set_oldest(pool->be->shm, pool->limits.pool, pool->be->ordinal, since_us);
     if (head != NULL)
         publish_block(pool, pool->blocked);
@@ -129,7 +129,7 @@ int pool_find_older(struct pool *pool)
     int64_t other_us = 0;
     int other;
 
-    if (limits_waiting_workers(be->shm, pool->limits.pool) <= (pool->oldest_told_us != 0 ? 1 : 0))
+    if (limits_waiting_workers(be->shm, pool->limits.pool) <= (pool->told.oldest_us != 0 ? 1 : 0))
         return -1;
     other = limits_find_oldest(be->shm, pool->limits.pool, be->ordinal, &other_us);
     if (other == -1 || pool_waits_longer(other_us, own_us, now_us, POOL_STUCK_US))
@@ -314,9 +314,9 @@ void pool_request_leave(struct pool_request *req)
     if (!was_head)
         return;
     pool->head_changes++;
-    if (pool->keeps_told)
+    if (pool->told.head_stays)
         limits_set_keeps(pool->be->shm, pool->limits.pool, pool->be->ordinal, false);
-    pool->keeps_told = false;
+    pool->told.head_stays = false;
     list_remove(&pool->waiting_node);
     if (list_is_empty(&pool->waiting))
         set_block(pool, LIMITS_OK);

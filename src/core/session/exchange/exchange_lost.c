@@ -387,8 +387,7 @@ static void lost_behind_end(struct client *c, const struct link *link)
     s->errand->place = PLACE_HOME;
     s->errand->is_cut = false;
     s->errand->nresent = 0;
-    buf_free(&s->errand->retry);
-    client_send(c, &s->errand->early);
+    leg_stop_keeping(c);
     if (link->pool->cluster_node != c->pool->cluster_node)
         avoid_node(c, link->pool->cluster_node);
     remember_parameters(s, link);
@@ -504,8 +503,7 @@ static void lost_attached(struct client *c, struct loss *l, enum lost_way way)
         (void)leg_wait_for_primary(c);
         return;
     }
-    buf_free(&s->errand->retry);
-    client_send(c, &s->errand->early);
+    leg_stop_keeping(c);
     remember_parameters(s, link);
     plan_away_lost(c);
     fail_lost_tx(c, link, &l->reason, in_tx);
@@ -547,8 +545,7 @@ static void lost_out(struct client *c, struct loss *l, enum lost_way way)
         }
         return;
     }
-    buf_free(&s->errand->retry);
-    client_send(c, &s->errand->early);
+    leg_stop_keeping(c);
     if (way == LOST_OUT_FAILS)
         plan_away_lost(c);
     plan_aside_return(c);

@@ -106,7 +106,7 @@ static void warm_look(struct sessions *ss)
             warm_end(w);
             continue;
         }
-        if (!w->pool->is_kept_warm || w->pool->opens == POOL_OWNER_OPENS)
+        if (!w->pool->warmth.is_kept || w->pool->opens == POOL_OWNER_OPENS)
             place_learn_secret(w->pool); /* pool_passwd may have been read since */
         pool_keep_warm(w->pool, PROTO_3_0);
     }
