@@ -327,10 +327,11 @@ static bool is_lost_savepoint(const struct sim_client *c, const struct errmsg *m
     return c->before.tx == 'E' && slice_eq_str(m->sqlstate, "3B001");
 }
 
-/* The unnamed portal of a sequence that ran elsewhere, executed once more by a later one. */
+/* The unnamed portal of a sequence that ran elsewhere, or of a BEGIN that was answered by pgpool,
+ * executed once more by a later one. */
 static bool is_portal_elsewhere(const struct sim_client *c, const struct errmsg *m)
 {
-    return world.opts.nnodes > 1 && c->before.tx != 'I' &&
+    return (world.opts.nnodes > 1 || world.opts.mode == WORLD_TRANSACTION) && c->before.tx != 'I' &&
            (c->present == FE_EXECUTE || c->present == FE_DESCRIBE) &&
            slice_eq_str(m->sqlstate, "34000");
 }
