@@ -3,7 +3,7 @@
 import pytest
 from pooling_house import BY, login, states, table
 
-from pgt.wire import FLUSH, SYNC, Wire, bind, describe, execute, parse, pg, query
+from pgt.wire import FLUSH, SYNC, Wire, bind, close, describe, execute, parse, pg, query
 
 MODES = ["session", "transaction", "statement"]
 
@@ -297,6 +297,21 @@ def test_link_stays_until_the_sequence_is_over(pg, start_pool, flushes):
     for client in (other, w):
         client.rows("commit")
         client.bye()
+    c.bye()
+
+
+def test_held_cursor_of_session_mode_is_closed(pg, start_pool):
+    """Close of a cursor that outlives its transaction goes to the server that has it, also where no other link is
+    free."""
+    pool = start_pool(pg.address, num_init_children=1, pool_mode="transaction", max_backend_connections=1)
+    c = login(pool)
+    set_mode(c, "session")
+    assert not states(c.simple("declare held cursor with hold for select 1 union all select 2"))
+    assert [m.row()[0] for m in c.simple("fetch held") if m.type == "D"] == [b"1"]
+    c.send(close("held", "P"), SYNC)
+    assert [m.type for m in c.ready()] == ["3", "Z"]
+    assert c.value("select count(*) from pg_cursors where name = 'held'") == "0"
+    assert states(c.simple("fetch held")) == ["34000"]
     c.bye()
 
 

@@ -89,8 +89,8 @@ static bool has_link_at_once(struct client *c)
            sstate_has_ready_link(c);
 }
 
-/* A client that drops statements does not wait for that, and what it asks for next can be
- * cancelled: a request would end the wait of the Close else, and what is behind it would run. */
+/* Who drops statements does not wait for that: a cancel request for what is asked next would end
+ * the wait, and run it. A link that is kept is told, which may have a cursor that is to go. */
 bool follow_known_closed(struct client *c, const char *p, const char *end)
 {
     struct sstate *s = c->sstate;
@@ -100,7 +100,7 @@ bool follow_known_closed(struct client *c, const char *p, const char *end)
     unsigned i;
 
     if (s->phase != PHASE_DETACHED || s->errand->home != NULL || c->local_part != LOCAL_PART_NONE ||
-        client_local(c) != NULL)
+        client_local(c) != NULL || s->kept != NULL)
         return false;
     n = count_closes(c, p, end);
     if (n == 0 || has_link_at_once(c))
