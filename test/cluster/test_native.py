@@ -106,6 +106,29 @@ def test_why_the_main_node_ended_the_session(pair, how, state):
             c.read()
 
 
+@pytest.mark.parametrize("end", ["rollback", "select 1"])
+def test_the_node_where_it_failed_is_gone(pair, end):
+    """Who waits for a lock of one server alone fails there first. Where that server is gone, the main one says how it stands."""
+    it = pair()
+    with it.client() as c, w.Wire(it.nodes[1].address) as direct:
+        direct.login()
+        one(c, "insert into t (id) values (1)")
+        one(c, "set lock_timeout = '300ms'")
+        one(direct, "begin")
+        one(direct, "update t set v = 1 where id = 1")
+        one(c, "begin")
+        assert error_of(c.simple("update t set v = 2 where id = 1")).sqlstate == "55P03"
+        it.nodes[1].stop(signal.SIGKILL)
+        waits.wait_for("node 1 is down", lambda: it.status()[1][3] == "down")
+        waits.wait_for("its connection is lost", lambda: "connection to node 1 was lost" in it.pool.log())
+        got = c.simple(end)
+        if end != "rollback":
+            assert error_of(got).sqlstate == "25P02"
+            got = c.simple("rollback")
+        assert got[-1].body == b"I"
+        one(c, "insert into t (id) values (2)")
+
+
 def test_a_session_stays_in_session_mode(pair):
     it = pair()
     with it.client() as c:

@@ -231,9 +231,10 @@ static int legs_follow_view(struct native *n)
             return -1;
         } else if (!is_used && leg != NULL && leg->phase != LEG_NONE) {
             native_leg_drop(leg, true);
-            n->failed = n->failed == (int)(leg - n->leg) ? (int)n->main : n->failed;
         }
     }
+    if (n->failed >= 0 && !native_is_up(&n->leg[n->failed])) /* it has failed on all */
+        n->failed = (int)n->main;
     return 0;
 }
 
