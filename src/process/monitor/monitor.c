@@ -219,7 +219,7 @@ static void take_in(struct watched *w, const struct decide_probe *dp)
     monitor_changed(w->m);
 }
 
-static void ask_by(struct watched *w, void (*start)(struct probe *))
+static void ask(struct watched *w)
 {
     struct decide_probe fake = {.answer = DECIDE_FAILED,
         .sqlstate = "",
@@ -228,13 +228,10 @@ static void ask_by(struct watched *w, void (*start)(struct probe *))
     if (conf_now(w->m)->health_check_test && monitor_fake_is_down(role_loop_gen(&w->m->role), w->id,
                                                  w->m->decide.view.node[w->id].status == VIEW_DOWN))
         take_in(w, &fake);
+    else if (w->m->decide.node[w->id].suspected)
+        probe_start_anew(w->probe);
     else
-        start(w->probe);
-}
-
-static void ask(struct watched *w)
-{
-    ask_by(w, probe_start);
+        probe_start(w->probe);
 }
 
 void monitor_ask_all(struct monitor *m)
@@ -360,9 +357,10 @@ static void on_suspect(struct monitor *m, const struct mail *mail)
     decide_on_suspect(&m->decide, id, clock_mono_us());
     if (m->decide.node[id].fails > 0)
         return;
-    ask_by(&m->node[id], probe_start_anew);
     if (id == m->decide.view.primary)
         monitor_ask_all(m);
+    else
+        ask(&m->node[id]);
 }
 
 /* What was decided is checked at once: an attached server may be gone, its role another. */

@@ -20,7 +20,7 @@ HOT bool client_is_its_reply(struct client *c, struct link *link)
     return false;
 }
 
-HOT static void on_bytes(void *owner, struct link *link, const char *p, size_t n)
+HOT static void relay_on_bytes(void *owner, struct link *link, const char *p, size_t n)
 {
     if (client_is_its_reply(owner, link))
         client_pass_reply(owner, link, p, n);
@@ -47,7 +47,7 @@ bool client_on_link_error(void *owner, struct link *link, const struct errmsg *m
     return client_failed_tell(client_refused(c), link, m);
 }
 
-HOT static void on_quiet(void *owner, struct link *link)
+HOT static void relay_on_quiet(void *owner, struct link *link)
 {
     struct client *c = owner;
 
@@ -106,8 +106,8 @@ static void on_lost(void *owner, struct link *link, const struct err *err, bool 
 
 const struct link_owner_ops client_link_ops = {
     .on_log = client_log_link,
-    .on_bytes = on_bytes,
-    .on_quiet = on_quiet,
+    .on_bytes = relay_on_bytes,
+    .on_quiet = relay_on_quiet,
     .on_settled = client_on_link_settled,
     .on_doubt = client_on_doubt,
     .on_no_wait = client_on_no_wait,
