@@ -38,10 +38,13 @@ static void forget_hits(struct cached *sc)
             at = &(*at)->next;
 }
 
-/* All that it waits for is answered. */
+/* All that it waits for is answered. What was set aside for that may have died meanwhile, and a
+ * read of the client's next transaction be on its way. */
 static void go_on(struct client *c, struct cached *sc)
 {
-    bool is_aside = sc->far_wait == FAR_WAIT_ASIDE && c->sstate->errand->home != NULL;
+    const struct sstate *s = c->sstate;
+    bool is_aside =
+        sc->far_wait == FAR_WAIT_ASIDE && s->errand->home != NULL && s->phase == PHASE_DETACHED;
 
     sc->far_wait = FAR_WAIT_NOT;
     lent_stop_waiting(c);
