@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from pgt import waits
+from pgt import procs, waits
 from pgt.wire import SYNC, bind, close, execute, parse, query
 from test_balance_tx import PORT, code, is_standby, login, ok, rows_of, status, weights
 from test_monitor import Trio, pool_for, wait_settled
@@ -155,7 +155,7 @@ def test_standby_ends_in_a_sequence_that_waits_here(cluster, make):
     node = next(n for n in cluster.nodes if n.port == int(w.value(PORT)))
     pid = node.value(f"select pid from pg_stat_activity where query = '{PORT}' order by backend_start desc limit 1")
     other = login(pool)
-    os.kill(int(pid), signal.SIGSTOP)
+    procs.stand_still(int(pid))
     try:
         one = parse(PORT, "n") + bind(name="n") + execute()
         w.send(one + one + SYNC)
@@ -179,7 +179,7 @@ def test_a_read_leaves_though_the_primary_is_slow(cluster, make, how):
     ok(w, "begin")
     w.send(parse("insert into t values (8) returning pg_backend_pid()") + bind() + execute() + SYNC)
     pid = int(rows_of(w.ready())[0])
-    os.kill(pid, signal.SIGSTOP)
+    procs.stand_still(pid)
     try:
         assert is_standby(cluster, w.value(PORT))
         w.send(query(PORT) if how == "simple" else parse(PORT) + bind() + execute() + SYNC)

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from pgt import waits
+from pgt import procs, waits
 from pgt.wire import FLUSH, SYNC, Wire, bind, describe, execute, parse, query
 from test_balance_tx import PORT, away, code, is_standby, ok, status
 from test_monitor import Trio, pool_for, show, wait_settled
@@ -544,7 +544,7 @@ def test_a_commit_waits_for_a_read_while_the_primary_is_replaced(start_pool):
         w.send(query("select count(*) from generate_series(1, 2000000) g, t"))
         node, pid = waits.wait_for("it reads", lambda: next(((n, int(r[0])) for n in it.nodes[1:] for r in n.rows(
             f"select pid from pg_stat_activity where {MINE} and state = 'active'") if (n, int(r[0])) not in stopped), None))
-        os.kill(pid, signal.SIGSTOP)
+        procs.stand_still(pid)
         stopped.append((node, pid))
     try:
         it.primary.stop(signal.SIGQUIT)

@@ -153,7 +153,7 @@ def test_a_hidden_commit_is_not_kept(start_pool):
                 "select count(*) from pg_stat_replication where sync_state = 'sync'") == "1")
             stopped = [standby.daemon.pid, *procs.children(standby.daemon.pid)]
             for pid in stopped:
-                os.kill(pid, signal.SIGSTOP)
+                procs.stand_still(pid)
             writer = threading.Thread(target=primary.rows, args=("update t set v = 'new'",))
             writer.start()
             waits.wait_for("it is held", lambda: streams(pool)["postgres"]["hidden"] == "1")

@@ -196,7 +196,7 @@ def test_a_commit_that_waits_for_another(start_pool):
                 "select count(*) from pg_stat_replication where sync_state = 'sync'") == "1")
             stopped = [other.daemon.pid, *procs.children(other.daemon.pid)]
             for pid in stopped:
-                os.kill(pid, signal.SIGSTOP)
+                procs.stand_still(pid)
             writer = threading.Thread(target=pair.primary.rows, args=("update t set v = 'new'",))
             writer.start()
             waits.wait_for("the other has it", lambda: one(w, READ) == "new", 60)

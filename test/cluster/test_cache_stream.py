@@ -209,7 +209,7 @@ def test_nothing_is_left_behind_by_a_killed_one(tables, start_pool):
     good(pool)
     assert slots(tables) == 1
     before = invalidator(pool)
-    os.kill(before, signal.SIGSTOP)
+    procs.stand_still(before)
     waits.wait_for("results are not used any more", lambda: streams(pool)["postgres"]["good"] == "false", 60)
     os.kill(before, signal.SIGKILL)
     waits.wait_for("another one follows", lambda: invalidators(pool) not in ([], [before]))
@@ -247,7 +247,7 @@ def test_a_commit_that_waits_for_a_standby_is_held(start_pool):
                                                                   "sync_state = 'sync'") == "1")
         stopped = [standby.daemon.pid, *procs.children(standby.daemon.pid)]
         for pid in stopped:
-            os.kill(pid, signal.SIGSTOP)
+            procs.stand_still(pid)
         writer = threading.Thread(target=primary.rows, args=("update t set v = 'b'",))
         writer.start()
         waits.wait_for("it is held", lambda: streams(pool)["postgres"]["hidden"] == "1")
@@ -382,7 +382,7 @@ def test_a_late_stream_has_missed_nothing(tables, start_pool):
     good(pool)
     before = settled(pool, tables)
     sender = int(tables.value("select active_pid from pg_replication_slots"))
-    os.kill(sender, signal.SIGSTOP)
+    procs.stand_still(sender)
     try:
         tables.rows("update t set v = 'late' where id = 1")
         waits.wait_for("it is late", lambda: streams(pool)["postgres"]["state"] == "late")

@@ -251,7 +251,7 @@ def test_show_while_the_server_hangs(start_pool):
         pid for child in procs.children(server.daemon.pid) for pid in procs.session_pids(child)]
     try:
         for pid in stopped:
-            os.kill(pid, signal.SIGSTOP)
+            procs.stand_still(pid)
         for name, columns in SHOWS.items():
             assert conn.pgconn.exec_(f"show {name}".encode()).nfields == columns
             assert conn.pgconn.exec_params(f"show {name}".encode(), []).nfields == columns

@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from pgt import late, waits, wire
+from pgt import late, procs, waits, wire
 from pgt.wire import Wire
 from test_failover import pool_for, wait_everywhere, write
 from test_monitor import column, logged_in, monitor_pid, show, trio, wait_settled  # noqa: F401
@@ -39,7 +39,7 @@ def refused_writes(trio, pool, base: int):
     assert "25006" in tags(several.simple("insert into notes values (3); commit; insert into notes values (4)"))
     assert "25006" in tags(halves.simple("call halves()"))
     monitor = monitor_pid(pool)
-    os.kill(monitor, signal.SIGSTOP)  # what is under way when it has looked is not refused, but cut off
+    procs.stand_still(monitor)  # what is under way when it has looked is not refused, but cut off
     try:
         extended.send(wire.parse("select 1", "new") + wire.parse("insert into notes values ($1)") + wire.bind([str(base + 1)])
                       + wire.describe(what="P") + wire.execute() + wire.SYNC)
@@ -127,7 +127,7 @@ def test_a_start_asks_everybody_first(trio, start_pool):
     wait_everywhere(trio, "notes")
     new = trio.nodes[trio.standbys[0]]
     new.rows("select pg_promote()")
-    os.kill(new.daemon.pid, signal.SIGSTOP)
+    procs.stand_still(new.daemon.pid)
     try:
         # How long it is stopped depends on how busy the machine is: nobody gives up on it.
         pools = [pool_for(start_pool, trio, load_balance_mode=balance, pool_mode=mode, health_check_timeout=60)

@@ -115,7 +115,7 @@ def test_they_outlive_the_monitor(trio, start_pool):
     waits.wait_for("it runs for the other one", lambda: lines("began") == ["0", str(3 - new)])
     assert "follow_primary_command: done with 0" in pool.log() and lines("ended") == ["0"]
     pid = monitor_pid(pool)
-    os.kill(pid, signal.SIGSTOP)
+    procs.stand_still(pid)
     (facts / "go").write_text("go\n", encoding="ascii")
     waits.wait_for("it has ended", lambda: lines("ended") == ["0", str(3 - new)])
     os.kill(pid, signal.SIGKILL)
@@ -136,7 +136,7 @@ def test_a_switchover_waits_for_all(trio, orders):
     trio.primary.rows("alter system set synchronous_standby_names = 'ANY 1 (*)'")
     trio.primary.reload()
     receiver = int(trio.nodes[1].value("select pid from pg_stat_wal_receiver"))
-    os.kill(receiver, signal.SIGSTOP)
+    procs.stand_still(receiver)
     try:
         waits.wait_for("the other one counts", lambda: trio.primary.value(
             "select count(*) from pg_stat_replication where sync_state = 'quorum'") == "2")

@@ -21,7 +21,7 @@ def wait_everywhere_but(trio, node: int, table: str) -> None:
 @contextlib.contextmanager
 def asleep(pid: int):
     """A process that does nothing for a while."""
-    os.kill(pid, signal.SIGSTOP)
+    procs.stand_still(pid)
     try:
         yield
     finally:

@@ -149,7 +149,7 @@ def test_pool_nodes_waits_a_second_at_most(trio, start_pool):
     children = Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text(encoding="ascii").split()
     try:
         for pid in [postmaster, *map(int, children)]:
-            os.kill(pid, signal.SIGSTOP)
+            procs.stand_still(pid)
         took = []
         while len(took) < 5 and not any(0.5 < t < 1 + 2 * waits.SCALE for t in took):
             time.sleep(1.1)  # ban: what is known has to grow old

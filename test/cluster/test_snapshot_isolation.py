@@ -190,7 +190,7 @@ def test_a_wait_has_a_limit(pair):
         one(d, "begin; update counted set n = 7 where id = 2")
         stopped = next(int(r[0]) for r in it.nodes[1].rows(
             "select pid from pg_stat_activity where query = 'COMMIT' and state = 'idle' and pid <> pg_backend_pid() order by query_start desc"))
-        os.kill(stopped, signal.SIGSTOP)
+        procs.stand_still(stopped)
         try:
             for c in (a, b):
                 c.send(w.query("update counted set n = 8 where id = 3"))

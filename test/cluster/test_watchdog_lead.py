@@ -40,7 +40,7 @@ def test_who_does_not_answer_clients_does_not_lead(cluster):  # noqa: F811
     workers = [pid for pid in three.pools[1].pids() if not any(o in procs.command_line(pid) for o in others)]
     assert workers
     for pid in workers:
-        os.kill(pid, signal.SIGSTOP)
+        procs.stand_still(pid)
     waits.wait_for("another one leads", lambda: three.leader_of(0) in (0, 2), 40)
     assert "a life check says that this pgpool is dead" in three.pools[1].log()
     for i in (0, 2):

@@ -71,7 +71,7 @@ def test_stop_prints_dots_while_it_waits(make):
     h = make().start()
     workers = h.wait_workers(2)
     for pid in workers:
-        os.kill(pid, signal.SIGSTOP)
+        procs.stand_still(pid)
     stop = subprocess.Popen(h.command("-m", "smart", "stop"), stderr=subprocess.PIPE, text=True)
     h.wait_log("shutting down by signal 15")
     waits.holds_for("smart waits", lambda: h.daemon.is_running() and stop.poll() is None, 1.3)
@@ -85,7 +85,7 @@ def test_stop_prints_dots_while_it_waits(make):
 def test_harder_stop_replaces_a_softer_one(make):
     h = make().start()
     for pid in h.wait_workers(2):
-        os.kill(pid, signal.SIGSTOP)
+        procs.stand_still(pid)
     os.kill(h.pid, signal.SIGTERM)
     h.wait_log("shutting down by signal 15")
     os.kill(h.pid, signal.SIGTERM)  # again the same: nothing new
@@ -524,7 +524,7 @@ def test_children_leave_when_the_supervisor_dies(make, collector):
 def test_stopped_child_does_not_outlive_a_killed_supervisor(make):
     h = make().start()
     pid = h.wait_workers(2)[0]
-    os.kill(pid, signal.SIGSTOP)
+    procs.stand_still(pid)
     os.kill(h.pid, signal.SIGKILL)
     h.daemon.popen.wait()
     waits.wait_for("it is gone", lambda: not procs.session_pids(h.pid), 10)
@@ -614,7 +614,7 @@ def test_reload_is_taken_whole(make):
         pids = set(re.findall(r"NEW child (\d+): LOG:  new connection received", h.log()))
         return pids if len(pids) == n else None
     first = int(waits.wait_for("a worker took it, too", lambda: who_took_it(1), 20).pop())
-    os.kill(first, signal.SIGSTOP)
+    procs.stand_still(first)
     try:
         waits.wait_for("so did the other one", lambda: who_took_it(2), 20)
     finally:

@@ -14,7 +14,7 @@ import subprocess
 
 import pytest
 
-from pgt import waits
+from pgt import procs, waits
 from pgt.proxy import answers
 from pgt.wire import Wire
 from process_house import BIN, LOGGER, make, needs_pgpool
@@ -69,7 +69,7 @@ def test_reload_moves_the_log(make):
 def test_killed_logger_is_replaced_and_loses_nothing(make):
     h = make(logging_collector=True, log_directory="log", log_filename="p.log").start()
     old = h.wait_title(LOGGER, 1)
-    os.kill(old[0], signal.SIGSTOP)
+    procs.stand_still(old[0])
     for _ in range(5):
         os.kill(h.pid, signal.SIGHUP)
     os.kill(old[0], signal.SIGKILL)
@@ -86,7 +86,7 @@ def test_killed_logger_is_replaced_and_loses_nothing(make):
 def test_stuck_logger_does_not_stop_the_others(make):
     h = make(logging_collector=True, log_directory="log").start()
     logger = h.wait_title(LOGGER, 1)[0]
-    os.kill(logger, signal.SIGSTOP)
+    procs.stand_still(logger)
     for _ in range(50):
         assert answers(h.address)
     os.kill(h.pid, signal.SIGINT)

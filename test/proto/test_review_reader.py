@@ -48,7 +48,7 @@ def test_standby_that_is_silent(cluster, pool):
     """The postmaster is stopped: the kernel accepts, nobody answers. The read must be made elsewhere."""
     w = login(pool)
     node = cluster.nodes[1]
-    os.kill(node.daemon.pid, signal.SIGSTOP)
+    procs.stand_still(node.daemon.pid)
     try:
         assert w.rows("select a from t") == [[b"7"]]
     finally:
@@ -64,7 +64,7 @@ def test_notifications_while_a_read_runs_are_bounded(cluster, pool):
     reader, = cluster.nodes[1].sessions("query like 'select inet_server_port()%'")
     workers = pool.pids()
     before = {p: procs.memory_kb(p) for p in workers}
-    os.kill(reader, signal.SIGSTOP)
+    procs.stand_still(reader)
     try:
         w.send(query("select count(*) from t"))
         for _ in range(12):
@@ -97,7 +97,7 @@ def test_a_wake_while_the_standby_is_asked(cluster, start_pool):
         w.rows("insert into t values (8)")
         w.send(query(read))
         waits.wait_for("the standby is asked", lambda: cluster.nodes[1].sessions(f"pid = {reader} and query like 'WITH RECURSIVE%'"))
-        os.kill(reader, signal.SIGSTOP)
+        procs.stand_still(reader)
         cluster.nodes[1].rows("select pg_wal_replay_resume()")
         other.rows("insert into t values (9)")
         assert other.rows(read) == at_standby
@@ -254,7 +254,7 @@ def test_rollback_whose_standby_dies(cluster, pool, how):
     w.rows("begin read only")
     assert w.value("select inet_server_port() from t where a = 7") == str(cluster.nodes[1].port)
     pid = int(cluster.nodes[1].value("select pid from pg_stat_activity where state = 'idle in transaction'"))
-    os.kill(pid, signal.SIGSTOP)
+    procs.stand_still(pid)
     try:
         w.send(say("rollback"))
         assert w.is_quiet(0.2)

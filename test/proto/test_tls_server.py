@@ -271,7 +271,7 @@ def test_a_stricter_mode_holds_for_what_another_worker_hands_over(ssl_pg, start_
     other = int(at[first])
     clients[first].send(query("select pg_sleep(0.3)"))
     waits.wait_for("it runs", lambda: column("state")[first] == "active")
-    os.kill(other, signal.SIGSTOP)
+    procs.stand_still(other)
     try:
         clients[second].send(query("select ssl from pg_stat_ssl where pid = pg_backend_pid()"))
         waits.wait_for("it waits", lambda: column("state")[second] == "waiting")

@@ -163,6 +163,20 @@ def session_pids(session: int) -> list[int]:
     return sorted(found)
 
 
+def stand_still(pid: int) -> None:
+    """Stops it, and waits until it stands still: where it has several threads the others run on until the kernel has told them."""
+    os.kill(pid, signal.SIGSTOP)
+
+    def is_still() -> bool:
+        states = []
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{task}/stat", "rb", buffering=0) as file:
+                states.append(file.read(4096).rsplit(b")", 1)[1].split()[0])
+        return all(state in (b"T", b"Z") for state in states)
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has ended
+        waits.wait_for(f"process {pid} stands still", is_still)
+
+
 def children(pid: int) -> list[int]:
     """Living direct children."""
     found = []
@@ -272,7 +286,11 @@ class Daemon:
         return self.popen.poll() is None
 
     def signal(self, number: int) -> None:
-        if self.is_running():
+        if not self.is_running():
+            return
+        if number == signal.SIGSTOP:
+            stand_still(self.pid)
+        else:
             os.kill(self.pid, number)
 
     def wait_exit(self, seconds: float = 20.0) -> int:

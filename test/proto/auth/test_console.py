@@ -397,7 +397,7 @@ def test_who_has_hung_up_is_no_client_of_a_unix_socket(server, pools):
     enter(pool, address=pool.socket).bye()
     children = procs.children(pool.daemon.pid)
     for pid in children:
-        os.kill(pid, signal.SIGSTOP)
+        procs.stand_still(pid)
     gone = socket.create_connection(("::1", pool.port), 5)
     gone.sendall(startup({"user": "op", "database": "pgpool"}) + query("DISABLE postgres"))
     gone.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

@@ -48,7 +48,7 @@ class Server:
             self.process = None
 
     def freeze(self):  # it answers nothing, and refuses nothing
-        self.process.send_signal(signal.SIGSTOP)
+        procs.stand_still(self.process.pid)
 
     def thaw(self):
         self.process.send_signal(signal.SIGCONT)

@@ -8,7 +8,7 @@ import signal
 
 import pytest
 
-from pgt import certs, postgres, waits
+from pgt import certs, postgres, procs, waits
 from pgt.wire import FLUSH, SYNC, Wire, bind, cancel, cancel_request, close, describe, execute, parse, query
 
 from pooling_house import login, states, table
@@ -211,11 +211,11 @@ def test_it_can_be_cancelled_on_its_way(pool):
     sees = next(a for i, a in enumerate(asks) if house.worker_of(f"asks{i}") == away)
     w.send(query("select pg_sleep(60)"))
     house.wait_for_waiting(1)
-    os.kill(int(away), signal.SIGSTOP)
+    procs.stand_still(int(away))
     try:
         house.let_go()
         a_while()  # it has been called
-        os.kill(int(house.home), signal.SIGSTOP)
+        procs.stand_still(int(house.home))
         os.kill(int(away), signal.SIGCONT)
         waits.wait_for("it has left", lambda: "waits" not in {
             r["application_name"] for r in table(sees, "show pool_clients")})
