@@ -142,7 +142,7 @@ def test_virtual_transaction_comes_along(pool):
     assert w.value("show transaction_read_only") == "off"
 
 
-def test_it_keeps_its_place(pool):
+def test_it_keeps_its_place(pool, tls_pg):
     """First come, first served, but for one whose turn it is while the others are on their way."""
     house = House(pool)
     clients = {f"c{i}": login(pool, application_name=f"c{i}") for i in range(10)}
@@ -153,11 +153,15 @@ def test_it_keeps_its_place(pool):
     there = [name for name in clients if name not in here]
     assert len(here) > 2 and len(there) > 1
     order = [there[0], there[1], here[0], here[1], here[2]]
-    for i, name in enumerate(order):  # the one whose turn it is takes long enough for the others to come
-        clients[name].send(query(f"select nextval('turns'), pg_sleep({1 if name == here[0] else 0.05})"))
-        house.wait_for_waiting(i + 1)
-    house.let_go()
-    turns = [int(rows(clients[name].ready())[0][0]) for name in order]
+    with login(tls_pg) as lock:
+        lock.rows("select pg_advisory_lock(5)")
+        for i, name in enumerate(order):  # the one whose turn it is has the link until the others have come
+            clients[name].send(query(f"select nextval('turns'), {'pg_advisory_xact_lock(5)' if name == here[0] else 'pg_sleep(0.05)'}"))
+            house.wait_for_waiting(i + 1)
+        house.let_go()
+        waits.wait_for("all have come", lambda: {house.worker_of(name) for name in order} == {house.home})
+        lock.rows("select pg_advisory_unlock(5)")
+        turns = [int(rows(clients[name].ready())[0][0]) for name in order]
     assert turns == [2, 3, 1, 4, 5]
     assert {house.worker_of(name) for name in order} == {house.home}
 
