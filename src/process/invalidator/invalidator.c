@@ -75,13 +75,26 @@ static void start_all(struct invalidator *inv)
 
 /* --- the primary --- */
 
+/* What is told about the primary: its number and its epoch, from 1 on. */
+#define EPOCH_UNKNOWN 1
+
+/* The monitor has found the first one: a single server was taken for it before, rightly. */
+static bool is_found(struct cache_stream_primary was, struct cache_stream_primary is)
+{
+    return was.epoch == EPOCH_UNKNOWN && is.epoch == EPOCH_UNKNOWN + 1 && was.node == is.node;
+}
+
 /* Results of the old one may hold what the new one has never seen. */
 static void follow_primary(struct invalidator *inv)
 {
     struct cache_stream_primary was = cache_stream_primary(inv->streams);
-    struct cache_stream_primary is = {inv->node, inv->epoch + 1};
+    struct cache_stream_primary is = {inv->node, inv->epoch + EPOCH_UNKNOWN};
     int i;
 
+    if (is_found(was, is)) {
+        cache_stream_set_primary(inv->streams, is);
+        return;
+    }
     for (i = 0; i < CACHE_STREAM_MAX; i++)
         if (inv->stream[i] != NULL && inv->stream[i]->row.state != CACHE_STREAM_STATEMENT &&
             inv->stream[i]->row.state != CACHE_STREAM_IDLE)

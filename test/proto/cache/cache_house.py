@@ -37,17 +37,23 @@ def is_kept(pg, w: Wire, sql: str, change: str, values=None, **kwargs) -> bool:
     return ask(w, sql, values, **kwargs) == before
 
 
+# The servers are asked, soon and now and then: a link that is lost has them asked, too, and what is found out then for the
+# first time (who is the primary, which server it is) would be news, for keys are made with it.
+ASKED = {"sr_check_period": 10}
+
+
 def when_on(pool, database: str = "postgres") -> None:
-    """Waits until results of the database may be kept: the invalidator has to have looked at it, and the monitor at the servers: which they are is part of keys."""
+    """Waits until results of the database may be kept: the invalidator has to have looked at it, and the monitor at all servers (ASKED)
+    but those that are down."""
     with login(pool, database=database) as w:
-        wait_for("the servers are known", lambda: all(row[4] == b"up" for row in w.rows("show pool_nodes") if row[3] == b"up"), 20)
+        wait_for("the servers are known", lambda: all(row[4] == b"up" for row in w.rows("show pool_nodes") if row[3] != b"down"), 60)
         w.rows("select count(*) from pg_class where false")
         wait_for("the cache of the database is on", lambda: [
             row for row in w.rows("show pool_cache_streams")
-            if row[0] == database.encode() and row[1] in (b"statement", b"streaming")], 20)
+            if row[0] == database.encode() and row[1] in (b"statement", b"streaming")], 60)
 
 
 def start_cached(pg, start_pool, **settings):
-    pool = start_pool(pg.address, memory_cache_enabled="on", memqcache_invalidation="statement", **settings)
+    pool = start_pool(pg.address, memory_cache_enabled="on", memqcache_invalidation="statement", **{**ASKED, **settings})
     when_on(pool)
     return pool

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: PostgreSQL
 """test_cache_first: results are kept, in both protocols, and go when their tables are written through pgpool."""
 import pytest
-from cache_house import ask, is_kept, login, run, start_cached
+from cache_house import ASKED, ask, is_kept, login, run, start_cached, when_on
 
+from pgt.relay import Relay
+from pgt.waits import wait_for
 from pgt.wire import SYNC, WireClosed, parse, query
 
 CHANGE = "update ct set b = b + 1"
@@ -190,3 +192,22 @@ def test_a_link_that_dies_with_a_commit(pg, pool):
             assert ask(other, sql) == now
         w.bye()
         w = login(pool)
+
+
+def test_the_first_primary_is_no_other_one(pg, start_pool):
+    """Who is found to be what he was taken for before the servers were asked ends nothing."""
+    slow = Relay("127.0.0.3", pg.address)
+    try:
+        slow.open.clear()
+        pool = start_pool(slow.address, memory_cache_enabled="on", memqcache_invalidation="statement", memqcache_wal_databases="postgres",
+                          **ASKED)
+        wait_for("the invalidator is there", lambda: "only what is written through pgpool is seen" in pool.log())
+        assert "find_primary_node: primary node is" not in pool.log()
+        slow.open.set()
+        when_on(pool)
+        for database in ("other_db", "template1"):  # it looks who is the primary before it looks at new databases
+            when_on(pool, database)
+        assert "find_primary_node: primary node is 0" in pool.log()
+        assert "query cache: node" not in pool.log()
+    finally:
+        slow.close()

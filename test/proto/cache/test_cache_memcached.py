@@ -5,7 +5,7 @@ import random
 import struct
 
 import pytest
-from cache_house import ask, login, run, when_on
+from cache_house import ASKED, ask, login, run, when_on
 from memcached_house import IS_MISSING, Server, sasl_server
 
 from pgt import postgres, procs, relay
@@ -14,7 +14,8 @@ from pgt.wire import SYNC, Wire, bind, cancel, describe, execute, parse, query
 
 pytestmark = pytest.mark.skipif(IS_MISSING, reason="no memcached is installed, or pgpool was built without libmemcached")
 READ = "select b from far where a = 1"
-TIMEOUT_MS = 500
+PATIENT_MS = 10000  # an answer of a busy machine is no lost one
+SHORT_MS = 1500     # where one hangs, and that is waited for
 
 
 @pytest.fixture
@@ -35,7 +36,7 @@ def servers():
 def start(made, start_pool, servers):
     def start_one(hosts=None, **settings):
         hosts = hosts or ", ".join(f"127.0.0.1:{s.port}" for s in servers)
-        settings = {"memqcache_invalidation": "statement", "num_init_children": 1, "memqcache_timeout": TIMEOUT_MS, **settings}
+        settings = {"memqcache_invalidation": "statement", "num_init_children": 1, "memqcache_timeout": PATIENT_MS, **ASKED, **settings}
         pool = start_pool(made.address, memory_cache_enabled="on", memqcache_method="memcached",
                           memqcache_memcached_host=hosts, **settings)
         when_on(pool)
@@ -109,7 +110,7 @@ def test_in_a_transaction(made, start, mode, values):
 
 def test_cancelled_while_it_is_looked_up(made, start, servers):
     """It fails, and its transaction; nothing of the look-up is left."""
-    pool = start(memqcache_timeout=10000)
+    pool = start()
     with login(pool) as w:
         when_kept(w, 0)
         for read in (READ, f"begin; {AT_SERVER}"):
@@ -295,7 +296,7 @@ def is_kept_again(w):
 
 
 def test_one_that_hangs_is_waited_for_once(made, start, servers):
-    pool = start()
+    pool = start(memqcache_timeout=SHORT_MS)
     with login(pool) as w:
         when_kept(w, 0)
         for server in servers:
@@ -342,7 +343,7 @@ def asked_for_many(w):
 
 
 def test_show_tells_of_the_servers(start, servers):
-    one = start()
+    one = start(memqcache_timeout=SHORT_MS)
     with login(one) as a:
         assert {port: row[2:4] for port, row in of_servers(a).items()} == {s.port: ["up", ""] for s in servers}
         for n in (1, 2):
@@ -410,9 +411,9 @@ def shears(made):
 def test_a_link_that_dies_behind_its_commit(made, start, start_pool, servers, shears, mode):
     """The writer hears that it is committed, and with it the other pgpool knows: what it has kept since the warning goes."""
     one = start()
-    two = start_pool(shears.address, memory_cache_enabled="on", memqcache_method="memcached", memqcache_timeout=TIMEOUT_MS, pool_mode=mode,
+    two = start_pool(shears.address, memory_cache_enabled="on", memqcache_method="memcached", memqcache_timeout=PATIENT_MS, pool_mode=mode,
                      memqcache_invalidation="statement", num_init_children=1,
-                     memqcache_memcached_host=", ".join(f"127.0.0.1:{s.port}" for s in servers))
+                     memqcache_memcached_host=", ".join(f"127.0.0.1:{s.port}" for s in servers), **ASKED)
     when_on(two)
     with login(one) as a, login(two) as b:
         for n in range(1, 4):
@@ -436,8 +437,7 @@ def test_random_writes_through_two(made, start, seed):
     pick = random.Random(seed)
     made.rows("insert into far select i, 0 from generate_series(3, 8) i")
     now = dict.fromkeys(range(1, 9), 0)
-    # One that is late for once is not given up here: the other pgpool would go on with what it has, as the manual says.
-    pools = [start(num_init_children=2, worker_fill=1, memqcache_timeout=10000) for _ in range(2)]
+    pools = [start(num_init_children=2, worker_fill=1) for _ in range(2)]
     clients = [login(pools[i % 2]) for i in range(4)]
     for step in range(1, 601):
         w, key = pick.choice(clients), pick.choice(list(now))
@@ -473,7 +473,9 @@ def test_the_wal_tells_all(start_pool, servers):
     try:
         pg.rows("create table far (a int primary key, b int); insert into far values (1, 0)")
         pools = [start_pool(pg.address, memory_cache_enabled="on", memqcache_method="memcached", num_init_children=1,
-                            memqcache_memcached_host=f"127.0.0.1:{servers[0].port}") for _ in range(2)]
+                            memqcache_memcached_host=f"127.0.0.1:{servers[0].port}", **ASKED) for _ in range(2)]
+        for pool in pools:
+            when_on(pool)
         with login(pools[0]) as a, login(pools[1]) as b:
             for w in (a, b):
                 ask(w, READ)
