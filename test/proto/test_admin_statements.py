@@ -207,7 +207,7 @@ def test_slow_statements_are_logged(pg, start_pool, mode):
     slow = waits.wait_for("the slow one is logged", lambda: lines("slow"))
     took, waited, routed, served = (float(x) for x in slow[0])
     assert took >= 800 and served >= 800 > waited + routed
-    assert not lines("fast")
+    assert all(float(took) >= 600 for took, *_ in lines("fast"))
     if second:
         took, waited, routed, served = (float(x) for x in waits.wait_for("the one that waited is logged", lambda: lines("waited"))[0])
         assert waited > routed + served
@@ -225,7 +225,9 @@ def test_slow_statements_are_sampled(pg, start_pool):
     for _ in range(2):
         w.simple("select pg_sleep(0.4), 'slow'")
 
-    def count(of):
-        return len(re.findall(rf"duration: .*{of}", pool.daemon.log()))
-    waits.wait_for("the slow ones are logged", lambda: count("slow") == 2)
-    assert 9 <= count("sampled") <= 11, "of another session there may be one before it"
+    def took(of):
+        return [float(ms) for ms in re.findall(rf"duration: ([0-9.]+) .*{of}", pool.daemon.log())]
+    waits.wait_for("the slow ones are logged", lambda: len(took("slow")) == 2)
+    sampled = [ms for ms in took("sampled") if ms < 300]
+    late = len(took("sampled")) - len(sampled)
+    assert 9 - late <= len(sampled) <= 11, "of another session there may be one before it"

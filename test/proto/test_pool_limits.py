@@ -301,7 +301,8 @@ def test_server_check(pg, start_pool):
 
 
 def test_server_check_of_many(pg, start_pool):
-    """Logins in pairs, every link to be checked first: the second does not wait for the next sweep (50 ms)."""
+    """Logins in pairs, every link to be checked first: the second does not wait for the next sweep (50 ms), which would be
+    150 ms at least for four pairs."""
     pool = start_pool(pg.address, server_check_delay=0, num_init_children=1, max_backend_connections=8, default_pool_size=8)
     before = [login(pool) for _ in range(8)]
     pids = {w.pid for w in before}
@@ -322,7 +323,7 @@ def test_server_check_of_many(pg, start_pool):
             w.bye()
         return taken
 
-    assert any(pairs() < 0.06 for _ in range(40)), "once without a hiccup of the machine"
+    assert any(pairs() < 0.12 for _ in range(40)), "once without a hiccup of the machine"
 
 
 @pytest.mark.parametrize("mode", ["session", "transaction"])

@@ -96,7 +96,7 @@ def test_encrypted_entries_are_opened_behind_the_reading():
         first = {name: seconds_to_salt(pool, name) for name in ("user19", "nobody", "user18", "left")}
         assert min(first.values()) > OPENING, first
         for name in first:
-            wait_for(f"{name} is answered at once", lambda name=name: seconds_to_salt(pool, name) < OPENING, 20)
+            wait_for(f"{name} is answered at once", lambda name=name: seconds_to_salt(pool, name) < OPENING, 60)
     finally:
         pool.stop()
         server.stop()

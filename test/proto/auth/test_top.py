@@ -17,11 +17,12 @@ import pytest
 
 import auth_house as house
 from pgt import procs
-from pgt.waits import SCALE, wait_for
+from pgt.waits import SCALE, deadline, now, wait_for
 from pgt.wire import Wire, query
 
 TOP = Path(os.environ["PGPOOL_BIN"]).parent / "pgpool-top"
 pytestmark = pytest.mark.skipif(not TOP.exists(), reason="pgpool was built without ncurses: no pgpool top")
+PAUSE_S = 0.02  # it has written what it had to
 VIEWS = ["clients", "servers", "queue", "databases", "links", "limits", "pins", "events", "statements"]
 
 
@@ -61,7 +62,9 @@ class Terminal:
             self.hang_up()
 
     def read(self) -> str:
-        while select.select([self.master], [], [], 0)[0]:
+        """For as long as something comes: what is written stands still while nobody reads."""
+        end = deadline(1)
+        while self.master != -1 and now() < end and select.select([self.master], [], [], PAUSE_S)[0]:
             try:
                 more = os.read(self.master, 65536)
             except OSError:
@@ -70,7 +73,7 @@ class Terminal:
         return self.seen
 
     def expect(self, text: str) -> None:
-        wait_for(f"{text!r} is on the screen", lambda: text in self.read(), 20)
+        wait_for(f"{text!r} is on the screen", lambda: text in self.read(), 60)
         self.seen = self.seen.split(text, 1)[1]
 
     def resize(self, lines: int, columns: int) -> None:
@@ -81,7 +84,8 @@ class Terminal:
         os.write(self.master, keys.encode())
 
     def end(self) -> int:
-        return self.process.wait(20 * SCALE)
+        wait_for("it ends", lambda: self.read() is not None and self.process.poll() is not None, 60)
+        return self.process.returncode
 
     def hang_up(self) -> None:
         os.close(self.master)
@@ -116,6 +120,8 @@ def test_cancel(pool):
         number = next(r[0] for r in victim.rows("show pool_clients") if r[2] == b"boss").decode()
         assert other.login("boss", "postgres", "boss_pw")[-1].type == "Z"
         victim.send(query("select pg_sleep(600)"))
+        wait_for("it is run", lambda: other.value(
+            "select count(*) from pg_stat_activity where state = 'active' and query = 'select pg_sleep(600)'") == "1")
         with Terminal(*command(pool, "-i", "0.2")) as t:
             t.expect("wait_ms")
             select_row(t, other, number)
@@ -140,7 +146,7 @@ def test_sizes(pool, lines, columns):
             w = stack.enter_context(Wire(pool.address, seconds=30))
             assert w.login("boss", "postgres", "boss_pw")[-1].type == "Z"
         t = stack.enter_context(Terminal(*command(pool, "-i", "0.1"), lines=lines, columns=columns))
-        wait_for("something is drawn", lambda: t.read().strip() != "", 20)
+        wait_for("something is drawn", lambda: t.read().strip() != "", 60)
         for key in "123456789":
             t.press(key + "><r" + "\x1bOB" * 5 + "\x1b[6~\x1b[5~\x1bOA")
         for size in SIZES:
