@@ -97,6 +97,26 @@ static void explain_unused(const struct pcp_conn *c, const struct view_node *n, 
     }
 }
 
+/* An attached server that has not answered yet is only waiting: it may turn out to be dead, or a
+ * former primary. One that says nothing for so long is in use until it is found dead. */
+static enum progress look_at_attach(const struct pcp_conn *c, struct err *err)
+{
+    const struct view_node *n = &c->ctl->view.node[c->wait_node];
+
+    if (n->held_down)
+        return PENDING;
+    if (n->status == VIEW_WAITING)
+        return clock_mono_us() + LOOK_AGAIN_MS * CLOCK_US_PER_MS < c->give_up_us ? PENDING
+                                                                                 : REACHED;
+    if (view_is_usable(&c->ctl->view, c->wait_node))
+        return REACHED;
+    /* It was taken in, probed, and found dead. */
+    if (n->status_changed_us < c->began_us)
+        return PENDING;
+    explain_unused(c, n, err);
+    return MISSED;
+}
+
 static enum progress look_at_node(struct pcp_conn *c, struct err *err)
 {
     const struct view *v = &c->ctl->view;
@@ -113,15 +133,7 @@ static enum progress look_at_node(struct pcp_conn *c, struct err *err)
             return PENDING;
         return pcp_show_users_of(c->ctl, c->wait_node) == 0 ? REACHED : PENDING;
     case PCP_WAIT_ATTACH:
-        if (n->held_down)
-            return PENDING;
-        if (view_is_usable(v, c->wait_node))
-            return REACHED;
-        /* It was taken in, probed, and found dead. */
-        if (n->status_changed_us < c->began_us)
-            return PENDING;
-        explain_unused(c, n, err);
-        return MISSED;
+        return look_at_attach(c, err);
     case PCP_WAIT_PROMOTE:
         return v->primary == c->wait_node ? REACHED : PENDING;
     case PCP_WAIT_SWITCHOVER:

@@ -390,7 +390,8 @@ static void look_at_attach(struct recovery_job *job)
     struct control *ctl = job->ctl;
 
     (void)view_refresh(ctl->role.env->shm, &ctl->view);
-    if (view_is_usable(&ctl->view, job->row.node)) {
+    /* While it is waiting the monitor has not heard what it says now. */
+    if (ctl->view.node[job->row.node].status == VIEW_UP) {
         enter(job, RECOVERY_DONE);
         end(job, NULL);
     } else if (clock_mono_us() > job->give_up_us) {
