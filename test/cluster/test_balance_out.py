@@ -335,7 +335,7 @@ def test_reads_leave_after_a_write(cluster, make, mode, virtual):
     w.bye()
 
 
-MINE = "usename = 'postgres' and backend_type = 'client backend' and pid <> pg_backend_pid()"
+MINE = "application_name <> 'pgpool monitor' and backend_type = 'client backend' and pid <> pg_backend_pid()"
 
 
 def test_a_server_dies_while_a_read_is_away(cluster, make):

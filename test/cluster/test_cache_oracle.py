@@ -63,7 +63,7 @@ def wire(pg, database):
 
 
 def ask(wire, sql):
-    run = subprocess.run([PROGRAM], input=sql.encode(), capture_output=True, check=True, timeout=20)
+    run = subprocess.run([PROGRAM], input=sql.encode(), capture_output=True, check=True, timeout=100)
     return [(kind.decode(), int(i), int(a), int(b), name.decode())
             for kind, i, a, b, name in wire.rows(run.stdout.decode())]
 

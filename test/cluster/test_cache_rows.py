@@ -13,7 +13,7 @@ from pgt.wire import SYNC, Wire, bind, describe, execute, parse
 from test_cache_around import hits, one
 from test_cache_stream import CACHE, LOGICAL, good
 
-POOL = {**CACHE, "pool_mode": "transaction"}
+POOL = {**CACHE, "pool_mode": "transaction", "memqcache_wal_lag": "60s"}  # a busy machine may be late
 SCHEMA = ("drop schema public cascade", "create schema public", "grant all on schema public to public",
           "create table t (id int primary key, n int, v varchar(10), u uuid, d date, \"Odd\" text)",
           "insert into t select i, i % 10, 'v' || i, ('00000000-0000-0000-0000-' || lpad(i::text, 12, '0'))::uuid, "

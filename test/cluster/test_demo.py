@@ -71,7 +71,7 @@ class Demo:
     def psql(self, sql: str) -> str:
         done = subprocess.run(
             ["psql", "-XAtq", "-h", "localhost", "-p", str(self.port), "-U", "demo", "-c", sql, "demo"],
-            env={**self.env, "PGPASSWORD": "demo"}, text=True, timeout=30, capture_output=True, check=True)
+            env={**self.env, "PGPASSWORD": "demo"}, text=True, timeout=100, capture_output=True, check=True)
         return done.stdout.strip()
 
     def pids(self) -> list[int]:
@@ -136,7 +136,7 @@ def is_rebuilt(demo: Demo) -> None:
     user = (cluster / "etc" / "pcp.conf").read_text().strip().splitlines()[-1].split(":")[0]
     done = subprocess.run([Path(demo.env["PGPOOL_BIN"]).parent / "pcp", "recovery_node", "-h", "localhost", "-p", str(demo.port + 1),
                            "-w", "-U", user, "-n", "2"], env={**demo.env, "PCPPASSFILE": str(cluster / "etc" / "pcppass")},
-                          text=True, timeout=110, capture_output=True, check=False)
+                          text=True, timeout=180, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr + (cluster / "log" / "pgpool.log").read_text()[-3000:]
     assert demo.psql("show pool_nodes").splitlines()[2].split("|")[3] == "up"
     new = int((cluster / "data2" / "postmaster.pid").read_text().split()[0])
@@ -188,7 +188,7 @@ def test_with_a_watchdog(demo, hosts):
         os.killpg(int(group[1]), signal.SIGKILL)
         waits.wait_for("another one leads", lambda: leader_of(demo, host) not in (None, leader), 60)
         assert demo.run("status").returncode != 0
-        subprocess.run([Path(demo.folder) / "run" / f"pgpool{leader}" / "start"], check=True, timeout=20)
+        subprocess.run([Path(demo.folder) / "run" / f"pgpool{leader}" / "start"], check=True, timeout=100)
         waits.wait_for("it is back", lambda: lines_of(demo, host, "SHOW POOL_WATCHDOG")[int(leader)][5] == "STANDBY", 60)
     assert demo.run("stop").returncode == 0
     assert processes_naming(demo.folder) == [] and not Path(demo.folder).exists()
@@ -211,7 +211,7 @@ def test_refuses_a_port_in_use_and_a_folder_of_others(demo):
 
 def test_an_interrupted_start_leaves_nothing_running(demo):
     proc = subprocess.Popen([DEMO], env=demo.env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180
     while not (Path(demo.folder) / "run" / "cluster" / "data0" / "postmaster.pid").exists():
         assert time.monotonic() < deadline and proc.poll() is None
     proc.send_signal(signal.SIGTERM)

@@ -5,6 +5,7 @@ import asyncio
 import os
 import signal
 import subprocess
+import threading
 
 import asyncpg
 import psycopg
@@ -96,18 +97,20 @@ def test_psycopg_notify(pgpool):
     with psycopg.connect(dsn(pgpool), autocommit=True) as a, psycopg.connect(dsn(pgpool), autocommit=True) as b:
         a.execute("listen drivers")
         b.execute("notify drivers, 'hello'")
-        got = next(a.notifies(timeout=10 * waits.SCALE))
+        got = next(a.notifies(timeout=60 * waits.SCALE))
         assert (got.channel, got.payload, got.pid) == ("drivers", "hello", b.info.backend_pid)
 
 
-def test_psycopg_cancel(pgpool):
-    import threading
+def test_psycopg_cancel(pg, pgpool):
     with psycopg.connect(dsn(pgpool)) as conn:
-        timer = threading.Timer(0.3, conn.cancel)
-        timer.start()
+        def cancels() -> None:
+            waits.wait_for("it runs", lambda: pg.sessions("state = 'active' and query = 'select pg_sleep(30)'"))
+            conn.cancel()
+        other = threading.Thread(target=cancels)
+        other.start()
         with pytest.raises(psycopg.errors.QueryCanceled):
             conn.execute("select pg_sleep(30)")
-        timer.join()
+        other.join()
         conn.rollback()
         assert conn.execute("select 1").fetchone() == (1,)
 

@@ -95,7 +95,7 @@ def run(pg, database, texts, **settings):
     options = " ".join(f"-c {k}={v}" for k, v in settings.items())
     conninfo = f"host={pg.socket.host} port={pg.socket.port} user=postgres dbname={database}"
     done = subprocess.run([PROGRAM, conninfo], input="".join(t + "\0" for t in texts).encode(), capture_output=True,
-                          timeout=60, check=False, env={**os.environ, "PGOPTIONS": options})
+                          timeout=110, check=False, env={**os.environ, "PGOPTIONS": options})
     assert done.returncode == 0, done.stderr.decode()
     lines = [line for line in done.stdout.decode().split("\n") if line]
     assert len(lines) == len(texts), done.stdout.decode()

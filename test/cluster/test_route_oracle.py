@@ -76,7 +76,7 @@ create schema "{0}"; create table "{0}"."{1}" (a int); create unlogged table "{1
 
 def sql_of(questions):
     lines = "".join(f"{kind}\t{schema}\t{name}\t{nargs}\n" for kind, schema, name, nargs in questions)
-    run = subprocess.run([PROGRAM], input=lines.encode(), capture_output=True, check=True, timeout=20)
+    run = subprocess.run([PROGRAM], input=lines.encode(), capture_output=True, check=True, timeout=100)
     return run.stdout.decode()
 
 

@@ -48,7 +48,7 @@ class Setup:
 
     def psql(self, sql: str, port: int | None = None) -> str:
         done = subprocess.run(["psql", "-XAtqw", "-h", "localhost", "-p", str(port or self.port), "-U", ACCOUNT, "-d",
-                               "postgres", "-c", sql], env=self.env, text=True, timeout=30, capture_output=True, check=False)
+                               "postgres", "-c", sql], env=self.env, text=True, timeout=100, capture_output=True, check=False)
         return done.stdout.strip() if done.returncode == 0 else f"failed: {done.stderr}"
 
     def nodes(self) -> list[tuple[str, str]]:

@@ -50,7 +50,7 @@ def test_an_accident_takes_no_writes(trio, start_pool):
 def test_an_operator_says_it_was_meant(trio, start_pool, order):
     pool, new = stray(trio, start_pool)
     order = pcp(pool, order, "-n", str(new))
-    out, err = order.communicate(timeout=30 * waits.SCALE)
+    out, err = order.communicate(timeout=100 * waits.SCALE)
     assert order.returncode == 0, out + err
     waits.wait_for("it is the primary", lambda: column(pool, "role")[new] == "primary"
                    and column(pool, "status")[trio.at] == "quarantine")

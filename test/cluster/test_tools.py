@@ -23,7 +23,7 @@ create materialized view mv as select count(*) from a;
 def run(port: int, name: str, *args: str, script: str = "") -> str:
     env = {**os.environ, "PGHOST": "127.0.0.1", "PGUSER": "postgres", "PGPORT": str(port)}
     done = subprocess.run([str(postgres.bindir() / name), *args], input=script, env=env, capture_output=True, text=True,
-                          check=False, timeout=60)
+                          check=False, timeout=110)
     assert done.returncode == 0, f"{name} {args}: {done.stderr[-1000:]}"
     return done.stdout
 
@@ -33,7 +33,7 @@ def dump(port: int, database: str) -> list[str]:
 
 
 def test_dump_and_restore_with_jobs(pg, start_pool, tmp_path):
-    pool = start_pool(pg.address, pool_mode="transaction", pool_test_rotate=True, default_pool_size=4, query_wait_timeout=20)
+    pool = start_pool(pg.address, pool_mode="transaction", pool_test_rotate=True, default_pool_size=4, query_wait_timeout=60)
     run(pool.port, "createdb", "tools_from")
     run(pool.port, "psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "tools_from", script=SQL)
     run(pool.port, "pg_dump", "-Fd", "-j3", "-f", str(tmp_path / "folder"), "tools_from")

@@ -168,7 +168,7 @@ def test_psycopg_listens(at):
         listener.execute("listen more_told")
         for n in range(5):
             other.execute("select pg_notify('more_told', %s)", (str(n),))
-        assert [told.payload for told in listener.notifies(stop_after=5, timeout=10)] == [str(n) for n in range(5)]
+        assert [told.payload for told in listener.notifies(stop_after=5, timeout=60)] == [str(n) for n in range(5)]
         listener.execute("unlisten *")
 
 

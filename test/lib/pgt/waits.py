@@ -21,7 +21,7 @@ def deadline(seconds: float) -> float:
     return now() + seconds * SCALE
 
 
-def wait_for(what: str, condition: Callable[[], T], seconds: float = 20.0) -> T:
+def wait_for(what: str, condition: Callable[[], T], seconds: float = 60.0) -> T:
     """Polls until `condition` returns something true, and returns it. Less often the longer it takes: most conditions ask a
     server, by a connection of their own."""
     began, end = now(), deadline(seconds)
