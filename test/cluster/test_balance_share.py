@@ -129,7 +129,7 @@ def test_the_primary_runs_none_of_the_reads(cluster, make, how, workers, clients
 def test_what_was_not_used_is_not_reset(cluster, make):
     """Session mode: a link on which nothing was asked since its login goes to the next one as it is, settings and all;
     one that was used is cleaned, and what was set on it is gone."""
-    pool = make(pool_mode="session", num_init_children=1)
+    pool = make(pool_mode="session", num_init_children=1, role_check_delay=600)
 
     def session(name: str, *queries: str) -> list:
         wire = Wire(pool.address, seconds=20)

@@ -86,7 +86,7 @@ def test_a_small_run(tmp_path):
     done = subprocess.run(
         [BENCH / "compare", "--quick", "--seconds", "1", "--scale", "1", "--clients", "4",
          "--modes", "simple,connect", "--idle-clients", "50", "--peers", "ours,pgbouncer,direct",
-         "--out", out], text=True, capture_output=True, timeout=110, check=False)
+         "--out", out], text=True, capture_output=True, timeout=280, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     words = out.read_text()
     assert "## Memory per idle client" in words and "## Failures" not in words

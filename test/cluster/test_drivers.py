@@ -24,7 +24,7 @@ def dsn(pool, user: str = "postgres", database: str = "postgres") -> str:
 
 
 def run(coroutine):
-    return asyncio.run(asyncio.wait_for(coroutine, 60 * waits.SCALE))
+    return asyncio.run(asyncio.wait_for(coroutine, 200 * waits.SCALE))
 
 
 async def apg(pool, user: str = "postgres", **kwargs):

@@ -358,6 +358,18 @@ def test_workers_die_in_the_gate(pair, seconds):
         assert not (found := in_order(load.seen)), found
 
 
+def clients_of_both(it):
+    """Clients of both workers: who is spread over them is up to them."""
+    found = []
+    with it.client() as watch:
+        def had():
+            return [int(r[2]) for r in watch.rows("show pool_processes")]
+        before = had()
+        while len(found) < 6 or not all(now > then for now, then in zip(had(), before)):
+            found.append(it.client())
+    return found
+
+
 def test_a_worker_dies_in_its_commit(pair):
     """It gives back its share: those of other workers go on at once."""
     it = si(pair, num_init_children=2, snapshot_wait_timeout="60s")
@@ -366,7 +378,7 @@ def test_a_worker_dies_in_its_commit(pair):
     a = it.client()
     lock = hanging_commit(it, a)
     found = it.pool.log().rsplit("n = 1000", 1)[0].rsplit("child pid ", 1)[1]
-    others = [it.client() for _ in range(6)]
+    others = clients_of_both(it)
     for c in others:
         c.send(w.query("select n from counted where id = 1"))
     waits.wait_for("they wait", lambda: reasons(it) == ["snapshot"])

@@ -11,7 +11,7 @@ from pgt.trio import Trio
 from pgt.wire import Wire
 
 TWO_LINKS = {"pool_mode": "transaction", "pool_test_rotate": True, "max_backend_connections": 2,
-             "query_wait_timeout": 60}
+             "query_wait_timeout": 180}
 LINK_EACH = {"max_backend_connections": 24}
 PRIMARY = 1  # of the three servers
 

@@ -46,6 +46,6 @@ def test_program(pg, place, pool, name):
     pg.rows(f"create table {table}(client int, n int, unique (client, n))")
     env = os.environ | ({"PGT_READERS": "1"} if place.has_readers else {})
     done = subprocess.run([*command(name, home), "127.0.0.1", str(pool.port), str(CLIENTS)], capture_output=True,
-                          text=True, timeout=110 * waits.SCALE, check=False, env=env)
+                          text=True, timeout=280 * waits.SCALE, check=False, env=env)
     assert done.returncode == 0 and f"ok {CLIENTS}" in done.stdout, (done.stdout + done.stderr)[-3000:]
     assert int(pg.value(f"select count(*) from {table}")) >= CLIENTS * 5

@@ -21,7 +21,7 @@ def test_jdbc(pair):
     with it.client() as c:
         one(c, "create table drv_jdbc(client int, n int, unique (client, n))")
     done = subprocess.run(["java", "-cp", f"{home}:{home / 'postgresql.jar'}", "JdbcClients", "127.0.0.1", str(it.pool.port), str(CLIENTS)],
-                          capture_output=True, text=True, timeout=110 * waits.SCALE, check=False, env=os.environ | {"PGT_KEEP_OBJECTS": "1"})
+                          capture_output=True, text=True, timeout=280 * waits.SCALE, check=False, env=os.environ | {"PGT_KEEP_OBJECTS": "1"})
     assert done.returncode == 0 and f"ok {CLIENTS}" in done.stdout, (done.stdout + done.stderr)[-3000:]
     it.equal(tables=("drv_jdbc",))
     rows = it.everywhere(OBJECTS)

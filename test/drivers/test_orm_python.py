@@ -26,7 +26,7 @@ def together(work, clients: int = CLIENTS) -> None:
     """One thread per client; the first error is the test's."""
     with ThreadPoolExecutor(clients) as pool:
         for done in [pool.submit(work, i) for i in range(clients)]:
-            done.result(60 * waits.SCALE)
+            done.result(200 * waits.SCALE)
 
 
 # ---- drivers
@@ -103,7 +103,7 @@ def test_asyncpg(pg, url, cache):
     async def everybody() -> None:
         await asyncio.gather(*(work(i) for i in range(CLIENTS)))
 
-    asyncio.run(asyncio.wait_for(everybody(), 60 * waits.SCALE))
+    asyncio.run(asyncio.wait_for(everybody(), 200 * waits.SCALE))
     assert pg.value("select count(*) from drv_asyncpg") == str(CLIENTS * (ROUNDS + 20))
 
 
@@ -119,7 +119,7 @@ def test_asyncpg_pool(pg, url):
                     assert await conn.fetchval("show work_mem") == f"{1000 + i}kB"
             await asyncio.gather(*(work(i % 24) for i in range(100)))
 
-    asyncio.run(asyncio.wait_for(everybody(), 60 * waits.SCALE))
+    asyncio.run(asyncio.wait_for(everybody(), 200 * waits.SCALE))
 
 
 def test_psycopg2(pg, url):
@@ -290,7 +290,7 @@ def test_sqlalchemy_asyncio(pg, url):
         await asyncio.gather(*(work(i) for i in range(CLIENTS)))
         await engine.dispose()
 
-    asyncio.run(asyncio.wait_for(everybody(), 60 * waits.SCALE))
+    asyncio.run(asyncio.wait_for(everybody(), 200 * waits.SCALE))
 
 
 @pytest.mark.parametrize("cursors", ["client_side", "server_side"])

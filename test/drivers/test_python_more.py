@@ -21,14 +21,14 @@ def together(work) -> None:
     """One thread per client; the first error is the test's."""
     with ThreadPoolExecutor(CLIENTS) as pool:
         for done in [pool.submit(work, i) for i in range(CLIENTS)]:
-            done.result(60 * waits.SCALE)
+            done.result(200 * waits.SCALE)
 
 
 def all_of(work) -> None:
     """One task per client."""
     async def everybody() -> None:
         await asyncio.gather(*(work(i) for i in range(CLIENTS)))
-    asyncio.run(asyncio.wait_for(everybody(), 60 * waits.SCALE))
+    asyncio.run(asyncio.wait_for(everybody(), 200 * waits.SCALE))
 
 
 @pytest.fixture
@@ -278,7 +278,7 @@ def test_asyncpg_listens(at):
         await listener.close()
         await other.close()
 
-    asyncio.run(asyncio.wait_for(both(), 60 * waits.SCALE))
+    asyncio.run(asyncio.wait_for(both(), 200 * waits.SCALE))
 
 
 # ---- pg8000 and SQLAlchemy
