@@ -19,6 +19,8 @@ bool repl_takes_no_snapshot(const struct sql_stmt *s);
 /* Nothing of it is ever rewritten, locked or named as what differs, and nobody looks where in the
  * text its parts stand: true of all texts that differ from it in numbers alone. */
 bool repl_is_plain(struct slice text, const struct sql_stmt *s);
+/* The half of it that is true of all statements with the fingerprint of `s`. */
+bool repl_kind_is_plain(const struct sql_stmt *s);
 /* A text in which only numbers, and those of parameters, can differ from one with the same
  * fingerprint. */
 bool repl_has_numbers_alone(struct slice text);

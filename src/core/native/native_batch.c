@@ -54,6 +54,15 @@ struct bound {
     bool by_sql;    /* prepared by SQL */
 };
 
+/* What is sent as one: its messages, and what becomes of their Binds. Read anew behind each
+ * question of ours, as the client's bytes may lie elsewhere then. */
+struct part {
+    struct look look;
+    struct batch_msg *msg;
+    unsigned nmsgs;
+    struct bound *bounds;
+};
+
 static void cut(struct native *n, const char *at)
 {
     n->scanned = (uint32_t)(at - n->in.data);
@@ -315,26 +324,24 @@ static void put_locks(struct native *n, const struct bound *bounds, unsigned cou
     buf_free(&sql);
 }
 
-static void put_batch(
-    struct native *n, const struct bound *bounds, unsigned count, const struct native_change *again)
+static void put_batch(struct native *n, const struct part *part, const struct native_change *again)
 {
-    const char *p = n->in.data;
-    const char *end = p + n->scanned;
-    struct batch_msg m;
-    unsigned i = 0;
+    unsigned bound = 0;
 
     buf_clear(&n->out);
     buf_clear(&n->ops);
-    put_locks(n, bounds, count);
+    put_locks(n, part->bounds, part->look.nbinds);
     if (again != NULL)
         native_put_parse(&n->out, &n->ops, "", again->sql, again->types);
-    while (batch_next(&p, end, &m)) {
-        if (n->skips && m.type != FE_SYNC)
+    for (unsigned i = 0; i < part->nmsgs; i++) {
+        const struct batch_msg *m = &part->msg[i];
+
+        if (n->skips && m->type != FE_SYNC)
             continue;
-        if (m.type == FE_BIND)
-            put_bind(n, &m, &bounds[i++]);
-        else if (strchr("PDECS", m.type) != NULL)
-            put_op(n, &m, expect_op_of(m.type));
+        if (m->type == FE_BIND)
+            put_bind(n, m, &part->bounds[bound++]);
+        else if (strchr("PDECS", m->type) != NULL)
+            put_op(n, m, expect_op_of(m->type));
     }
     if (!n->ex.ends_in_sync && n->ops.len > 0) {
         wire_put_empty(&n->out, FE_SYNC);
@@ -401,62 +408,54 @@ static enum breaks breaks(const struct bound *b)
     return BREAKS_NOT;
 }
 
-struct part {
-    const char *start;  /* of what belongs to the Execute that comes */
+struct end {
+    unsigned start;     /* of what belongs to the Execute that comes: a message's number */
     unsigned nbinds;    /* in front of that */
     char last;          /* the message before */
     enum breaks breaks; /* the worst of the part */
 };
 
-/* Whether the part ends in front of message `m` at `p`; *ends: for the end of a transaction. */
-static bool is_over(struct part *part, const struct batch_msg *m, const char *p)
+/* Whether the part ends in front of message number `i`. */
+static bool is_over(struct end *e, char type, unsigned i)
 {
-    if (part->last == FE_EXECUTE && m->type != FE_EXECUTE && m->type != FE_SYNC &&
-        m->type != FE_FLUSH) {
-        if (part->breaks != BREAKS_NOT)
+    if (e->last == FE_EXECUTE && type != FE_EXECUTE && type != FE_SYNC && type != FE_FLUSH) {
+        if (e->breaks != BREAKS_NOT)
             return true;
-        part->start = p;
+        e->start = i;
     }
-    part->last = m->type;
+    e->last = type;
     return false;
 }
 
-/* Reads what is bound, up to where the part ends, which is cut off: its end comes back. */
-static const char *find_part(struct native *n, struct bound *bounds)
+/* Reads what is bound, up to where the part ends: how many messages belong to it. */
+static unsigned find_end(struct native *n, const struct part *part)
 {
-    struct part part = {.start = n->in.data};
-    const char *p = n->in.data;
-    const char *end = p + n->scanned;
-    const char *at = p;
+    struct end e = {0};
     struct slice copy = buf_slice(&n->copy_sql);
-    struct batch_msg m;
     unsigned count = 0;
 
-    for (; batch_next(&p, end, &m); at = p) {
-        if (is_over(&part, &m, at)) {
-            cut(n, at);
-            return at;
-        }
-        if (m.type == FE_PARSE || m.type == FE_CLOSE)
-            native_prepared_note(n, &m);
-        if (m.type == FE_EXECUTE && m.portal.n == 0 && copy.n > 0 && n->failed < 0) {
-            cut(n, at);
-            return at;
-        }
-        if (m.type != FE_BIND)
+    for (unsigned i = 0; i < part->nmsgs; i++) {
+        const struct batch_msg *m = &part->msg[i];
+        struct bound *b = &part->bounds[count];
+
+        if (is_over(&e, m->type, i))
+            return i;
+        if (m->type == FE_PARSE || m->type == FE_CLOSE)
+            native_prepared_note(n, m);
+        if (m->type == FE_EXECUTE && m->portal.n == 0 && copy.n > 0 && n->failed < 0)
+            return i;
+        if (m->type != FE_BIND)
             continue;
-        read_bound(n, m.name, &bounds[count]);
-        copy = copy_behind(&m, &bounds[count], copy);
-        if (breaks(&bounds[count]) == BREAKS_AROUND && part.nbinds > 0 && part.start > n->in.data) {
-            cut(n, part.start);
-            return part.start;
-        }
-        if (breaks(&bounds[count]) > part.breaks)
-            part.breaks = breaks(&bounds[count]);
+        read_bound(n, m->name, b);
+        copy = copy_behind(m, b, copy);
+        if (breaks(b) == BREAKS_AROUND && e.nbinds > 0 && e.start > 0)
+            return e.start;
+        if (breaks(b) > e.breaks)
+            e.breaks = breaks(b);
         count++;
-        part.nbinds++;
+        e.nbinds++;
     }
-    return end;
+    return part->nmsgs;
 }
 
 /* In another part it would pass by what makes it one on all nodes. */
@@ -470,39 +469,61 @@ static bool ends_later(struct native *n, const struct look *look)
     return true;
 }
 
-/* What was noted of a Parse behind the cut does not belong to the part: it is read once more. */
-static enum native_verdict look_through(struct native *n, struct look *look, struct bound **bounds)
+/* False: the client is ended, as one of them cannot be read. */
+static bool read_messages(struct native *n, struct part *part)
 {
     const char *p = n->in.data;
     const char *end = p + n->scanned;
-    struct batch_msg m;
-    unsigned count = 0;
+    struct message raw;
     unsigned nbinds = 0;
+    unsigned nmsgs = 0;
+
+    for (; message_next(&p, end, &raw); nmsgs++)
+        nbinds += raw.type == FE_BIND;
+    part->msg = arena_alloc(n->arena, (nmsgs + 1) * sizeof *part->msg);
+    part->bounds = arena_alloc_zero(n->arena, (nbinds + 1) * sizeof *part->bounds);
+    for (p = n->in.data; batch_next(&p, end, &part->msg[part->nmsgs]); part->nmsgs++) {
+        const struct batch_msg *m = &part->msg[part->nmsgs];
+
+        if (m->is_bad) {
+            client_end_text(n->c, "08P01", "invalid message of type %c", m->type);
+            return false;
+        }
+        n->ex.ends_in_sync = m->type == FE_SYNC;
+    }
+    return true;
+}
+
+/* What was noted of a Parse behind the cut does not belong to the part: it is looked at once more.
+ */
+static enum native_verdict look_through(struct native *n, struct part *part)
+{
+    struct look *look = &part->look;
+    unsigned count = 0;
+    unsigned end;
     enum native_verdict v = NATIVE_GO;
 
-    while (batch_next(&p, end, &m)) {
-        if (m.is_bad) {
-            client_end_text(n->c, "08P01", "invalid message of type %c", m.type);
-            return NATIVE_REFUSED;
-        }
-        n->ex.ends_in_sync = m.type == FE_SYNC;
-        nbinds += m.type == FE_BIND;
-    }
-    *bounds = arena_alloc_zero(n->arena, (nbinds + 1) * sizeof **bounds);
+    if (!read_messages(n, part))
+        return NATIVE_REFUSED;
     native_prepared_begin(n);
     if (n->skips)
         return NATIVE_GO;
-    end = find_part(n, *bounds);
-    p = n->in.data;
+    end = find_end(n, part);
+    if (end < part->nmsgs) {
+        cut(n, part->msg[end].whole.p);
+        part->nmsgs = end;
+    }
     native_prepared_begin(n);
-    while (v == NATIVE_GO && batch_next(&p, end, &m)) {
-        look_at(&m, look);
-        if (m.type == FE_PARSE || m.type == FE_CLOSE)
-            native_prepared_note(n, &m);
-        if (m.type == FE_PARSE)
-            n->text = slice_of(arena_strndup(n->arena, m.sql.p, m.sql.n), m.sql.n);
-        if (m.type == FE_BIND)
-            v = judge_bind(n, look, &m, &(*bounds)[count++]);
+    for (unsigned i = 0; v == NATIVE_GO && i < part->nmsgs; i++) {
+        const struct batch_msg *m = &part->msg[i];
+
+        look_at(m, look);
+        if (m->type == FE_PARSE || m->type == FE_CLOSE)
+            native_prepared_note(n, m);
+        if (m->type == FE_PARSE)
+            n->text = slice_of(arena_strndup(n->arena, m->sql.p, m->sql.n), m->sql.n);
+        if (m->type == FE_BIND)
+            v = judge_bind(n, look, m, &part->bounds[count++]);
     }
     return v == NATIVE_GO && ends_later(n, look) ? NATIVE_REFUSED : v;
 }
@@ -516,28 +537,29 @@ static void adopt(struct native *n)
 }
 
 /* A COMMIT may become one of two phases. */
-static enum native_verdict choose_commit(
-    struct native *n, const struct look *look, const struct bound *bounds)
+static enum native_verdict choose_commit(struct native *n, const struct part *part)
 {
-    for (unsigned i = 0; i < look->nbinds; i++) {
-        if (bounds[i].facts.nstmts > 0 &&
-            n->commit.ops->choose(n, &bounds[i].facts.stmts[0], look->nbinds == 1) != NATIVE_GO)
+    const unsigned nbinds = part->look.nbinds;
+
+    for (unsigned i = 0; i < nbinds; i++) {
+        const struct sql_facts *facts = &part->bounds[i].facts;
+
+        if (facts->nstmts > 0 &&
+            n->commit.ops->choose(n, &facts->stmts[0], nbinds == 1) != NATIVE_GO)
             return NATIVE_REFUSED;
     }
     return NATIVE_GO;
 }
 
 /* The part runs: only now is it bound, for a part is looked through again behind each question. */
-static void note_copy(struct native *n, const struct bound *bounds)
+static void note_copy(struct native *n, const struct part *part)
 {
-    const char *p = n->in.data;
-    const char *end = p + n->scanned;
+    const struct bound *b = part->bounds;
     struct slice copy = buf_slice(&n->copy_sql);
-    struct batch_msg m;
 
-    while (batch_next(&p, end, &m)) {
-        if (m.type == FE_BIND)
-            copy = copy_behind(&m, bounds++, copy);
+    for (unsigned i = 0; i < part->nmsgs; i++) {
+        if (part->msg[i].type == FE_BIND)
+            copy = copy_behind(&part->msg[i], b++, copy);
     }
     if (copy.p == n->copy_sql.data)
         return;
@@ -546,13 +568,15 @@ static void note_copy(struct native *n, const struct bound *bounds)
 }
 
 /* NATIVE_REFUSED: it was a BEGIN, and is answered. */
-static enum native_verdict plan_begin(
-    struct native *n, const struct look *look, const struct bound *bounds)
+static enum native_verdict plan_begin(struct native *n, const struct part *part)
 {
+    const struct look *look = &part->look;
+    const struct bound *b = part->bounds;
+
     if (look->nbinds == 1 && has(look, LOOK_BEGINS) &&
-        native_begin_answers_batch(n, bounds->sql, &bounds->facts.stmts[0])) {
+        native_begin_answers_batch(n, b->sql, &b->facts.stmts[0])) {
         native_prepared_settle(n, n->nchanges, true);
-        note_copy(n, bounds);
+        note_copy(n, part);
         n->portal = n->unnamed = NATIVE_ALL;
         native_finish(n);
         return NATIVE_REFUSED;
@@ -565,9 +589,9 @@ static enum native_verdict plan_begin(
 
 enum native_verdict native_batch_plan(struct native *n)
 {
-    struct look look = {0};
+    struct part part = {0};
+    struct look *look = &part.look;
     const struct native_change *again;
-    struct bound *bounds;
     enum native_verdict v;
     bool holds;
 
@@ -576,40 +600,40 @@ enum native_verdict native_batch_plan(struct native *n)
     n->ex.is_commit = false;
     n->ex.forgets = NULL;
     native_follow_schema(n);
-    v = look_through(n, &look, &bounds);
+    v = look_through(n, &part);
     if (v != NATIVE_GO)
         return v;
     if (n->skips || n->failed >= 0) {
-        again = n->skips ? NULL : parse_again(n, &look);
+        again = n->skips ? NULL : parse_again(n, look);
         n->place = (struct native_place){
-            .everywhere = n->skips ||
-                          has(&look, LOOK_ENDS | LOOK_ENDS_TO | LOOK_PARSES | LOOK_CHANGES_NAMED)};
+            .everywhere =
+                n->skips || has(look, LOOK_ENDS | LOOK_ENDS_TO | LOOK_PARSES | LOOK_CHANGES_NAMED)};
         n->portal = NATIVE_ALL;
-        put_batch(n, bounds, look.nbinds, again);
+        put_batch(n, &part, again);
         return NATIVE_GO;
     }
-    v = plan_begin(n, &look, bounds);
+    v = plan_begin(n, &part);
     if (v != NATIVE_GO)
         return v;
-    again = parse_again(n, &look);
-    if (n->wrapped && has(&look, LOOK_BEGINS | LOOK_ENDS))
+    again = parse_again(n, look);
+    if (n->wrapped && has(look, LOOK_BEGINS | LOOK_ENDS))
         adopt(n);
-    place_batch(n, &look);
+    place_batch(n, look);
     /* Else there is no transaction that would hold a lock. */
     holds = native_tx(n) == 'T' || n->place.wraps || n->wrapped;
-    for (unsigned i = 0; i < look.nbinds; i++)
-        bounds[i].locks = bounds[i].locks && holds;
-    if (n->place.everywhere && ask_values(n, bounds, look.nbinds))
+    for (unsigned i = 0; i < look->nbinds; i++)
+        part.bounds[i].locks = part.bounds[i].locks && holds;
+    if (n->place.everywhere && ask_values(n, part.bounds, look->nbinds))
         return NATIVE_ASK;
-    if (choose_commit(n, &look, bounds) != NATIVE_GO)
+    if (choose_commit(n, &part) != NATIVE_GO)
         return NATIVE_REFUSED;
-    if (has(&look, LOOK_PARSED_UNNAMED))
+    if (has(look, LOOK_PARSED_UNNAMED))
         n->unnamed = n->place.everywhere ? NATIVE_ALL : NATIVE_HERE;
-    for (unsigned i = 0; i < look.nbinds; i++) {
-        if (bounds[i].facts.nstmts > 0)
-            native_note(n, &bounds[i].facts.stmts[0]);
+    for (unsigned i = 0; i < look->nbinds; i++) {
+        if (part.bounds[i].facts.nstmts > 0)
+            native_note(n, &part.bounds[i].facts.stmts[0]);
     }
-    note_copy(n, bounds);
-    put_batch(n, bounds, look.nbinds, again);
+    note_copy(n, &part);
+    put_batch(n, &part, again);
     return NATIVE_GO;
 }

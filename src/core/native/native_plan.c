@@ -176,7 +176,7 @@ static bool is_known_plain(struct native *n, struct slice sql, struct sql_facts 
     n->ss->nfacts++;
     arena_reset(n->ss->scratch);
     known = sql_cache_get(n->ss->sql_cache, n->ss->scratch, sql, &same_layout);
-    if (known->status != SQL_OK || known->nstmts != 1 || !repl_is_plain(sql, known->stmts) ||
+    if (known->status != SQL_OK || known->nstmts != 1 || !repl_kind_is_plain(known->stmts) ||
         sql_facts_copy(n->arena, known, facts) == -1)
         return false;
     s = (struct sql_stmt *)(uintptr_t)facts->stmts;

@@ -4,6 +4,7 @@
 
 #include "replicate/nature.h"
 
+#include <limits.h>
 #include <string.h>
 
 bool repl_leaves_state(const struct sql_stmt *s)
@@ -76,28 +77,32 @@ bool repl_changes_names(const struct sql_stmt *s)
     return false;
 }
 
-/* No dollar begins a string: behind each is the number of a parameter, or the rest of a name. */
-static bool has_parameters_alone(struct slice text)
-{
-    const char *end = text.p + text.n;
-    const char *p = text.p;
+/* What may begin a string or a comment. */
+static const bool is_telling[UCHAR_MAX + 1] = {
+    ['\''] = true, ['\\'] = true, ['$'] = true, ['-'] = true, ['/'] = true};
 
-    while ((p = memchr(p, '$', (size_t)(end - p))) != NULL) {
-        p++;
-        if (p == end || *p < '0' || *p > '9')
-            return false;
-    }
-    return true;
-}
-
+/* A dollar begins no string where the number of a parameter, or the rest of a name, is behind it.
+ */
 bool repl_has_numbers_alone(struct slice text)
 {
-    return text.n > 0 && memchr(text.p, '\'', text.n) == NULL && has_parameters_alone(text) &&
-           memchr(text.p, '\\', text.n) == NULL && memmem(text.p, text.n, "--", 2) == NULL &&
-           memmem(text.p, text.n, "/*", 2) == NULL;
+    const char *p = text.p;
+    const char *end = p + text.n;
+
+    for (; p < end; p++) {
+        char next = '\0';
+
+        if (!is_telling[(unsigned char)*p])
+            continue;
+        if (p + 1 < end)
+            next = p[1];
+        if (*p == '\'' || *p == '\\' || (*p == '$' && (next < '0' || next > '9')) ||
+            (*p == '-' && next == '-') || (*p == '/' && next == '*'))
+            return false;
+    }
+    return text.n > 0;
 }
 
-bool repl_is_plain(struct slice text, const struct sql_stmt *s)
+bool repl_kind_is_plain(const struct sql_stmt *s)
 {
     if (s->ntimes > 0 || s->nfuncs > 0 || (s->flags & ~(SQL_F_READ_ONLY | SQL_F_RETURNING)) != 0)
         return false;
@@ -105,10 +110,13 @@ bool repl_is_plain(struct slice text, const struct sql_stmt *s)
     case SQL_SELECT:
     case SQL_UPDATE:
     case SQL_DELETE:
-        return repl_has_numbers_alone(text);
+        return true;
     default:
-        return (s->tx.op == SQL_TX_BEGIN || s->tx.op == SQL_TX_COMMIT ||
-                   s->tx.op == SQL_TX_ROLLBACK) &&
-               repl_has_numbers_alone(text);
+        return s->tx.op == SQL_TX_BEGIN || s->tx.op == SQL_TX_COMMIT || s->tx.op == SQL_TX_ROLLBACK;
     }
+}
+
+bool repl_is_plain(struct slice text, const struct sql_stmt *s)
+{
+    return repl_kind_is_plain(s) && repl_has_numbers_alone(text);
 }

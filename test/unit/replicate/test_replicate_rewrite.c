@@ -500,6 +500,9 @@ START_TEST(plain_statements)
     } row[] = {
         {"SELECT a FROM plain WHERE a = -1.5 AND b IN (1, 2)", true},
         {"UPDATE plain SET a = a + 1 WHERE b = 2 RETURNING a;", true},
+        {"SELECT a - b / 2 FROM plain WHERE a = - 1 AND b < -2", true},
+        {"SELECT a FROM plain --", false},
+        {"SELECT a FROM plain /**/", false},
         {"DELETE FROM plain", true},
         {"BEGIN ISOLATION LEVEL REPEATABLE READ", true},
         {"END;", true},
