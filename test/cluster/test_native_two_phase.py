@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: PostgreSQL
 """replication_commit = two_phase: whoever dies at whatever step, all nodes end equal, and what a client was told is there."""
 import os
+import re
 import signal
 
 import pytest
 
-from pgt import procs, waits
+from pgt import procs, waits, web
 from pgt import wire as w
 from pgt.native import error_of, one
 
@@ -196,7 +197,8 @@ def test_a_server_dies_at_every_step(pair, monkeypatch, step, node):
 
 
 def test_another_pgpools_are_shown_and_left(pair):
-    it = pair(conf_of_nodes=NODE, **CONF)
+    port = procs.free_port()
+    it = pair(conf_of_nodes=NODE, http_port=port, http_metrics_open=True, **CONF)
     name = "pgpool_00000000000000ff_0000000000000001_00000001_00000001_0000000000000001"
     with w.Wire(it.nodes[1].socket) as c:
         c.login(database="postgres")
@@ -205,5 +207,7 @@ def test_another_pgpools_are_shown_and_left(pair):
         with it.client() as p:
             rows = waits.wait_for("it is shown", lambda: p.rows("show pool_in_doubt"), 40)
             assert [rows[0][i] for i in (0, 1, 2, 4)] == [name.encode(), b"1", b"postgres", b"unknown"]
+        waits.wait_for("it is counted", lambda: re.findall(r'^pgpool_node_in_doubt{node="(.)",.*} (.*)$', web.ask(port, "/metrics").text, re.M) ==
+                       [("0", "0"), ("1", "1")], 40)
         one(c, f"rollback prepared '{name}'")
     assert settled(it)

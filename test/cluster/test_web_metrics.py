@@ -128,6 +128,17 @@ def test_stalls(pool):
         assert values and all(float(v) >= 0 for _, v in values), name
 
 
+def test_orders(pool):
+    """What operators hold back, for each database."""
+    with Wire(pool.address) as w:
+        w.login(user="postgres")
+        for order, word in (("pause", "pause"), ("drain", "drain"), ("disable", "disable")):
+            w.simple(f"pgpool {word} other_db")
+            waits.wait_for(f"{order} is told", lambda o=order: value(scrape(pool), "pgpool_orders", database="other_db", order=o) == 1)
+            w.simple(f"pgpool {'enable' if word == 'disable' else 'resume'} other_db")
+        waits.wait_for("nothing is held back", lambda: {v for _, v in scrape(pool)["pgpool_orders"]} == {0})
+
+
 def test_waiting(pg, start_pool):
     """Who waits, why and for how long."""
     pool = web_pool(start_pool, pg.address, max_backend_connections=1, pool_mode="transaction")
@@ -194,13 +205,39 @@ def test_scram_user(pg, start_pool):
     assert web.ask(pool.web, "/metrics", Authorization=basic("op", "scram_user")).status == 401
 
 
+# What pgpool2_exporter's manual lists and what it says about itself.
+PGPOOL2_NAMES = ["pgpool2_up", "pgpool2_backend_used", *("pgpool2_" + name for name in (
+    "frontend_total frontend_used frontend_used_ratio pool_nodes_status pool_nodes_replication_delay pool_nodes_select_cnt "
+    "pool_cache_cache_hit_ratio pool_cache_num_cache_entries pool_cache_num_hash_entries pool_cache_used_hash_entries "
+    "pool_backend_stats_select_cnt pool_backend_stats_insert_cnt pool_backend_stats_update_cnt pool_backend_stats_delete_cnt "
+    "pool_backend_stats_ddl_cnt pool_backend_stats_other_cnt pool_backend_stats_panic_cnt pool_backend_stats_fatal_cnt "
+    "pool_backend_stats_error_cnt pool_health_check_stats_total_count pool_health_check_stats_success_count "
+    "pool_health_check_stats_fail_count pool_health_check_stats_skip_count pool_health_check_stats_retry_count "
+    "pool_health_check_stats_average_retry_count pool_health_check_stats_max_retry_count pool_health_check_stats_max_duration "
+    "pool_health_check_stats_min_duration pool_health_check_stats_average_duration").split())]
+# Of prometheus-community's pgbouncer_exporter, and of Debian's prometheus-pgbouncer-exporter (which test_exporters.py runs).
+BOUNCER_NAMES = ["pgbouncer_" + name for name in (
+    "up version_info config_max_client_connections config_max_user_connections databases_pool_size databases_reserve_pool "
+    "databases_max_connections databases_current_connections databases_paused databases_disabled stats_queries_pooled_total "
+    "stats_queries_duration_seconds_total stats_received_bytes_total stats_queries_total stats_sent_bytes_total "
+    "stats_client_wait_seconds_total stats_sql_transactions_pooled_total stats_server_in_transaction_seconds_total "
+    "stats_client_parses_total stats_server_parses_total stats_binds_total pools_client_active_connections "
+    "pools_client_active_cancel_connections pools_client_waiting_connections pools_client_waiting_cancel_connections "
+    "pools_server_active_connections pools_server_active_cancel_connections pools_server_being_canceled_connections "
+    "pools_server_idle_connections pools_server_used_connections pools_server_testing_connections pools_server_login_connections "
+    "pools_client_maxwait_seconds databases users pools free_clients used_clients login_clients free_servers used_servers "
+    "cached_dns_names cached_dns_zones in_flight_dns_queries dns_names dns_zones dns_queries dns_pending requests_total "
+    "received_bytes_total sent_bytes_total query_microseconds_total active_clients waiting_clients pool_size reserve_pool").split()]
+
+
 def test_other_names(pg, start_pool):
-    """http_metrics_names adds names and takes none away."""
-    pool = web_pool(start_pool, pg.address)
+    """http_metrics_names adds names and takes none away; none that a dashboard for those exporters asks for is missing."""
+    pool = web_pool(start_pool, pg.address, memory_cache_enabled=True, memqcache_total_size="8MB", memqcache_max_num_cache=1000)
     ours = set(scrape(pool))
     assert not [n for n in ours if not n.startswith("pgpool_")]
     with Wire(pool.address) as w:
-        w.login()
+        w.login(user="postgres")
+        w.simple("select 1")
         for names, prefixes in (("pgpool2_exporter", {"pgpool2"}), ("pgbouncer_exporter", {"pgbouncer"}),
                                 ("all", {"pgpool2", "pgbouncer"})):
             pool.reload(http_metrics_names=names)
@@ -208,11 +245,16 @@ def test_other_names(pg, start_pool):
                 n.split("_")[0] for n in scrape(pool)} == {"pgpool"} | p)
             assert ours <= set(scrape(pool))
         found = scrape(pool)
-    for name in ("pgpool2_up", "pgpool2_frontend_used_ratio", "pgpool2_pool_nodes_status", "pgpool2_backend_used",
-                 "pgpool2_pool_backend_stats_select_cnt", "pgpool2_pool_health_check_stats_average_duration",
-                 "pgbouncer_stats_queries_pooled_total", "pgbouncer_stats_queries_duration_seconds_total",
-                 "pgbouncer_pools_client_waiting_connections", "pgbouncer_pools_client_maxwait_seconds"):
+    for name in (*PGPOOL2_NAMES, *BOUNCER_NAMES):
         assert name in found, name
+    assert value(found, "pgbouncer_requests_total", database="postgres") >= 1
+    assert value(found, "pgbouncer_active_clients", database="postgres", user="postgres") == 1
+    assert value(found, "pgbouncer_config_max_client_connections") == value(found, "pgpool_clients_limit")
+    assert value(found, "pgbouncer_used_clients") == 1 and value(found, "pgbouncer_databases") >= 1
+    (connections,) = [v for have, v in found["pgbouncer_databases_current_connections"] if have["name"] == "postgres" and have["port"] == str(pg.port)]
+    assert connections >= 1
+    assert found["pgbouncer_pool_size"][0][0].keys() == {"database"}
+    assert found["pgbouncer_version_info"][0][0]["version"].startswith("pgpool ")
     assert found["pgpool2_pool_nodes_status"][0][0].keys() == {"hostname", "port", "role"}
     assert found["pgbouncer_pools_client_active_connections"][0][0].keys() == {"database", "user"}
 

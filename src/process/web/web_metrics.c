@@ -14,6 +14,8 @@
 #include "backend/limits.h"
 #include "backend/quota.h"
 #include "base/mem.h"
+#include "cluster/doubt.h"
+#include "cluster/recovery.h"
 #include "ipc/gate.h"
 #include "ipc/dbstats.h"
 #include "ipc/nodestats.h"
@@ -387,6 +389,31 @@ static double node_tls(const struct web_scrape *s, int id)
     return s->totals->node_links_tls[id];
 }
 
+/* Transactions of replication_commit = two_phase that are prepared there. */
+static double node_in_doubt(const struct web_scrape *s, int id)
+{
+    struct doubt_row row[DOUBT_MAX_ROWS];
+    uint32_t n = doubt_copy(s->src.shm, row, DOUBT_MAX_ROWS);
+    uint32_t found = 0;
+    uint32_t i;
+
+    for (i = 0; i < n; i++)
+        found += row[i].node == id;
+    return found;
+}
+
+static double node_recovering(const struct web_scrape *s, int id)
+{
+    struct recovery_row row[RECOVERY_MAX_ROWS];
+    int n = recovery_copy(s->src.shm, row, RECOVERY_MAX_ROWS);
+    int i;
+
+    for (i = 0; i < n; i++)
+        if (row[i].node == id && !row[i].is_over)
+            return 1;
+    return 0;
+}
+
 static void put_node_family(struct web_scrape *s, const char *name, const char *help,
     double (*value)(const struct web_scrape *s, int id))
 {
@@ -477,6 +504,10 @@ static void put_nodes(struct web_scrape *s)
     put_node_family(
         s, "pgpool_node_waiting", "clients that wait for a connection to it", node_waiting);
     put_node_family(s, "pgpool_node_links_tls", "server connections that are encrypted", node_tls);
+    put_node_family(s, "pgpool_node_in_doubt",
+        "transactions that are prepared on the server and have to be finished", node_in_doubt);
+    put_node_family(s, "pgpool_node_recovering", "1 while online recovery rebuilds the server",
+        node_recovering);
     put_links(s);
     web_metric_single(s, "pgpool_primary_changes", WEB_COUNTER,
         "how often another server became the primary", (double)s->web->view.primary_epoch);
@@ -535,24 +566,27 @@ static void put_pools(struct web_scrape *s)
 
 static void put_orders(struct web_scrape *s)
 {
+    static const struct {
+        const char *name;
+        unsigned flag;
+    } kinds[] = {{"pause", ORDER_PAUSE}, {"drain", ORDER_DRAIN}, {"disable", ORDER_DISABLE}};
     struct order_state state;
     uint32_t at = 0;
+    size_t i;
 
     web_metric_family(s, "pgpool_orders", WEB_GAUGE,
-        "1 for a database that an operator paused or drains; an empty name stands for all");
+        "1 for a database that an operator paused, drains or disabled; an empty name stands for "
+        "all");
     while (orders_next(s->src.shm, &at, &state)) {
         if (state.database[0] != '\0' && state.flags == 0)
             continue;
-        web_metric_begin(s);
-        web_metric_label(s, "database",
-            slice_of(state.database, strnlen(state.database, sizeof state.database)));
-        web_metric_label(s, "order", slice_of_str("pause"));
-        web_metric_value(s, (state.flags & ORDER_PAUSE) != 0);
-        web_metric_begin(s);
-        web_metric_label(s, "database",
-            slice_of(state.database, strnlen(state.database, sizeof state.database)));
-        web_metric_label(s, "order", slice_of_str("drain"));
-        web_metric_value(s, (state.flags & ORDER_DRAIN) != 0);
+        for (i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+            web_metric_begin(s);
+            web_metric_label(s, "database",
+                slice_of(state.database, strnlen(state.database, sizeof state.database)));
+            web_metric_label(s, "order", slice_of_str(kinds[i].name));
+            web_metric_value(s, (state.flags & kinds[i].flag) != 0);
+        }
     }
 }
 

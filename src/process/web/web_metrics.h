@@ -40,8 +40,10 @@ void web_metric_single(struct web_scrape *s, const char *name, enum web_metric_t
 /* A histogram of microseconds as one of seconds, with one label. */
 void web_metric_histogram(struct web_scrape *s, const char *label, struct slice value,
     const struct histogram_sum *h, uint64_t sum_us);
+/* The number that a cell of a report begins with; words that mean "in use" count as 1. */
+double web_metric_number(struct slice cell);
 /* A family from a column of a report: a sample for each row, labelled with the columns
- * `labels`[0..nlabels-1] under the names `as`. */
+ * `labels`[0..nlabels-1] under their names there. */
 struct web_column {
     const char *column;
     const char *name;
@@ -55,6 +57,10 @@ struct web_label {
     const char *column;
     const char *name;
 };
+void web_metric_result(struct web_scrape *s, const struct admin_result *res,
+    const struct web_column *columns, size_t ncolumns, const struct web_label *labels,
+    size_t nlabels);
+/* As web_metric_result, of a report that is run for it; nothing where it cannot be run. */
 void web_metric_columns(struct web_scrape *s, enum admin_report report,
     const struct web_column *columns, size_t ncolumns, const struct web_label *labels,
     size_t nlabels);
@@ -65,7 +71,7 @@ web_page_fn web_metrics_page;
 /* --- web_metrics_cache.c: of the query cache, where there is one --- */
 void web_metrics_cache(struct web_scrape *s);
 
-/* --- web_metrics_alias.c: under the names of other exporters --- */
+/* --- web_metrics_alias.c, web_metrics_bouncer.c: under the names of other exporters --- */
 void web_metrics_pgpool2(struct web_scrape *s);
 void web_metrics_pgbouncer(struct web_scrape *s);
 

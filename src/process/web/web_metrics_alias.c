@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: PostgreSQL
- * web_metrics_alias.c: figures under the names that pgpool2_exporter and pgbouncer_exporter give
- * them, so that dashboards and alerts made for those go on (http_metrics_names).
- * Runs in: web. What a name means is the exporters' matter, their types included: pgpool2_exporter
- * calls counters of health checks gauges, and has the role as a label. */
+ * web_metrics_alias.c: figures under the names that pgpool2_exporter gives them, so that dashboards
+ * and alerts made for it go on (http_metrics_names); those of PgBouncer's are in
+ * web_metrics_bouncer.c.
+ * Runs in: web. What a name means is that exporter's matter, its types included: it calls counters
+ * of health checks gauges, and has the role as a label. */
 #include "config.h"
 
-#include <string.h>
-
-#include "base/mem.h"
 #include "config/conf.h"
-#include "ipc/dbstats.h"
 
 #include "web_metrics.h"
 
@@ -140,132 +137,4 @@ void web_metrics_pgpool2(struct web_scrape *s)
         p2_labels, COUNT_OF(p2_labels));
     if (conf_of(s->src.gen)->memory_cache_enabled)
         web_metric_columns(s, ADMIN_REPORT_CACHE, p2_cache, COUNT_OF(p2_cache), NULL, 0);
-}
-
-/* --- pgbouncer_exporter --- */
-
-static void put_bouncer_stats(struct web_scrape *s)
-{
-    static const struct {
-        const char *name;
-        size_t offset;
-        double scale;
-        const char *help;
-    } families[] = {
-        {"pgbouncer_stats_queries_pooled", offsetof(struct dbstats_sum, queries), 1,
-            "statements sent"},
-        {"pgbouncer_stats_queries", offsetof(struct dbstats_sum, queries), 1, "statements sent"},
-        {"pgbouncer_stats_queries_duration_seconds", offsetof(struct dbstats_sum, query_us), 1e-6,
-            "time between requests and the end of their answers"},
-        {"pgbouncer_stats_received_bytes", offsetof(struct dbstats_sum, bytes_in), 1,
-            "bytes from clients"},
-        {"pgbouncer_stats_sent_bytes", offsetof(struct dbstats_sum, bytes_out), 1,
-            "bytes to clients"},
-        {"pgbouncer_stats_client_wait_seconds", offsetof(struct dbstats_sum, wait_us), 1e-6,
-            "time spent waiting for a server connection"},
-        {"pgbouncer_stats_sql_transactions_pooled", offsetof(struct dbstats_sum, transactions), 1,
-            "transactions that ended at a server"},
-        {"pgbouncer_stats_server_in_transaction_seconds",
-            offsetof(struct dbstats_sum, transaction_us), 1e-6, "time in transactions"},
-    };
-    struct dbstats_sum *sum = mem_alloc_zero(sizeof *sum);
-    uint32_t at;
-    size_t i;
-
-    for (i = 0; i < COUNT_OF(families); i++) {
-        web_metric_family(s, families[i].name, WEB_COUNTER, families[i].help);
-        for (at = 0; dbstats_next(s->src.shm, &at, sum);) {
-            uint64_t value;
-
-            memcpy(&value, (const char *)sum + families[i].offset, sizeof value);
-            web_metric_begin(s);
-            web_metric_label(s, "database", slice_of_str(sum->database));
-            web_metric_value(s, (double)value * families[i].scale);
-        }
-    }
-    mem_free(sum);
-}
-
-static double active_clients(const struct admin_pool_total *p)
-{
-    return sum_of(p->clients, CLIENT_STATE_COUNT) - p->clients[CLIENT_STATE_WAITING] -
-           p->clients[CLIENT_STATE_LOGIN];
-}
-
-static double waiting_clients(const struct admin_pool_total *p)
-{
-    return p->clients[CLIENT_STATE_WAITING];
-}
-
-static double active_links(const struct admin_pool_total *p)
-{
-    return p->links[LINK_STATE_LENT] + p->links[LINK_STATE_ACTIVE] + p->links[LINK_STATE_IDLE_TX];
-}
-
-static double idle_links(const struct admin_pool_total *p)
-{
-    return p->links[LINK_STATE_IDLE];
-}
-
-static double no_links(const struct admin_pool_total *p)
-{
-    return 0;
-}
-
-static double cleaning_links(const struct admin_pool_total *p)
-{
-    return p->links[LINK_STATE_CLEANING];
-}
-
-static double connecting_links(const struct admin_pool_total *p)
-{
-    return p->links[LINK_STATE_CONNECTING];
-}
-
-static double longest_wait(const struct admin_pool_total *p)
-{
-    return (double)p->longest_wait_us / 1e6;
-}
-
-static void put_bouncer_pools(struct web_scrape *s)
-{
-    static const struct {
-        const char *name;
-        const char *help;
-        double (*value)(const struct admin_pool_total *p);
-    } families[] = {
-        {"pgbouncer_pools_client_active_connections", "clients that do not wait", active_clients},
-        {"pgbouncer_pools_client_waiting_connections", "clients that wait", waiting_clients},
-        {"pgbouncer_pools_server_active_connections", "server connections that clients have",
-            active_links},
-        {"pgbouncer_pools_server_idle_connections", "free server connections", idle_links},
-        {"pgbouncer_pools_server_used_connections", "always 0: free ones are not checked first",
-            no_links},
-        {"pgbouncer_pools_server_testing_connections", "server connections being reset",
-            cleaning_links},
-        {"pgbouncer_pools_server_login_connections", "server connections being opened",
-            connecting_links},
-        {"pgbouncer_pools_client_maxwait_seconds", "how long the oldest waiting client has waited",
-            longest_wait},
-    };
-    const struct admin_totals *t = s->totals;
-    uint32_t k;
-    size_t i;
-
-    for (i = 0; i < COUNT_OF(families); i++) {
-        web_metric_family(s, families[i].name, WEB_GAUGE, families[i].help);
-        for (k = 0; k < t->npools; k++) {
-            web_metric_begin(s);
-            web_metric_label(s, "database", slice_of_str(t->pool[k].database));
-            web_metric_label(s, "user", slice_of_str(t->pool[k].user));
-            web_metric_value(s, families[i].value(&t->pool[k]));
-        }
-    }
-}
-
-void web_metrics_pgbouncer(struct web_scrape *s)
-{
-    web_metric_single(s, "pgbouncer_up", WEB_GAUGE, "1: pgpool answers", 1);
-    put_bouncer_stats(s);
-    put_bouncer_pools(s);
 }

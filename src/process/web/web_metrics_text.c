@@ -146,8 +146,7 @@ static int find_column(const struct admin_result *res, const char *name)
     return -1;
 }
 
-/* The number that a cell begins with; words that mean "in use" count as 1. */
-static double number_of(struct slice cell)
+double web_metric_number(struct slice cell)
 {
     static const char *const words[] = {
         "up", "waiting", "true", "LEADER", "STANDBY", "QUORUM EXIST"};
@@ -178,7 +177,20 @@ static void put_rows(struct web_scrape *s, const struct admin_result *res,
         }
         if (c->kind_label != NULL)
             web_metric_label(s, c->kind_label, slice_of_str(c->kind));
-        web_metric_value(s, number_of(row->cell[at]) * c->scale);
+        web_metric_value(s, web_metric_number(row->cell[at]) * c->scale);
+    }
+}
+
+void web_metric_result(struct web_scrape *s, const struct admin_result *res,
+    const struct web_column *columns, size_t ncolumns, const struct web_label *labels,
+    size_t nlabels)
+{
+    size_t i;
+
+    for (i = 0; i < ncolumns; i++) {
+        if (i == 0 || strcmp(columns[i].name, columns[i - 1].name) != 0)
+            web_metric_family(s, columns[i].name, columns[i].type, columns[i].help);
+        put_rows(s, res, &columns[i], labels, nlabels);
     }
 }
 
@@ -188,14 +200,9 @@ void web_metric_columns(struct web_scrape *s, enum admin_report report,
 {
     struct admin_result res = {0};
     struct err err = {0};
-    size_t i;
 
     if (admin_run_report(report, &s->src, &res, &err) == -1)
         return;
-    for (i = 0; i < ncolumns; i++) {
-        if (i == 0 || strcmp(columns[i].name, columns[i - 1].name) != 0)
-            web_metric_family(s, columns[i].name, columns[i].type, columns[i].help);
-        put_rows(s, &res, &columns[i], labels, nlabels);
-    }
+    web_metric_result(s, &res, columns, ncolumns, labels, nlabels);
     admin_result_fini(&res);
 }
