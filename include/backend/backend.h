@@ -63,7 +63,8 @@ struct backend {
     struct list kept;          /* pools with idle links and no client, longest without one first */
     struct list waiting_pools; /* pools somebody waits for, the one served last at the end */
     uint32_t nrequests;        /* waiting requests */
-    unsigned ncancels;         /* cancel requests on their way to servers */
+    struct list cancels;       /* cancel requests on their way to servers */
+    unsigned ncancels;         /* so many are there */
     struct task retry;         /* lets waiting requests try again */
     struct timer
         sweep; /* starts `retry` now and then while somebody waits: nothing is waited for in vain */

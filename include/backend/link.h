@@ -221,7 +221,7 @@ struct link_opening {
 /* What is known of a loan, and ends with it: link_renew. */
 struct link_loan {
     bool error_told : 1;   /* a FATAL of the server was forwarded */
-    bool cancel_due : 1;   /* a cancel of the owner's waits until our own messages are done */
+    bool cancel_due : 1;   /* a cancel waits for the end of what runs: link_cancel_look */
     bool settle_early : 1; /* on_settled also when the last message alone is owed: see there */
     bool has_news : 1;     /* it reported a value that was new */
     uint8_t tells : 2;     /* enum link_tells */
@@ -443,11 +443,16 @@ static inline void link_resume(struct link *link)
 }
 /* Asks the server to cancel what the link is doing, on a connection of its own. Until that is over
  * the link is not given to anybody else. `fd` (or -1) is the canceller's connection: closed when
- * done. */
+ * what runs has ended, or the server is not told about it again. */
 void link_cancel(struct link *link, int fd);
 /* Cancels as link_cancel does, but what the owner asked for: while an exchange of our own runs in
  * front of that, it waits. Should BEGIN be hit, the rest would run without a transaction. */
 void link_cancel_owner(struct link *link, int fd);
+/* With loan.cancel_due: something that the link ran has ended, for which a cancel may have waited.
+ */
+COLD void link_cancel_look(struct link *link);
+/* The loan is over, or the link gone: no cancel waits for it any more. */
+COLD void link_cancel_forget(struct link *link, bool is_gone);
 /* Notes in the link's row that `sql` (p == NULL: as before) was sent, or that the link is quiet
  * again. Called per statement: no system call. */
 void link_row_note_sent(struct link *link, struct slice sql);

@@ -63,6 +63,11 @@ static inline bool stream_has_failed(const struct stream *s)
     return (s->io.marks & STREAM_SEND_FAILED) != 0;
 }
 
+static inline bool stream_is_reading(const struct stream *s)
+{
+    return (s->io.marks & STREAM_READING) != 0;
+}
+
 /* Takes over connected, non-blocking `fd`; reading is on. */
 void stream_open(struct loop *lp, struct stream *s, int fd, const struct stream_ops *ops);
 /* Starts watching for the end of a connect(2) in progress: on_drained is called when it is over

@@ -7,7 +7,7 @@ import pytest
 from pgt import late, proxy, waits
 from pgt.diff import differential
 from pgt.fake import error, ready
-from pgt.wire import (COPY_DONE, FLUSH, SYNC, Address, Wire, bind, cancel, copy_data, execute, message, parse, pg, query)
+from pgt.wire import (COPY_DONE, FLUSH, SYNC, Address, Wire, bind, cancel, cancel_request, copy_data, execute, message, parse, pg, query)
 
 RUNNING = "select count(*) > 0 from pg_stat_activity where {} and state = 'active' and wait_event is not null"
 
@@ -292,3 +292,30 @@ def test_cancel_in_front_of_its_query_is_told_again(fake, start_pool, messages, 
         told = len(server.cancels)
         assert w.simple("select 1")[-1].type == "Z" and w.is_quiet(0.3)
         assert len(server.cancels) == told
+
+
+@pytest.mark.parametrize("pool_mode", ["session", "transaction"])
+def test_canceller_hears_when_nothing_is_under_way(fake, start_pool, pool_mode):
+    """Not after the first of several requests: the one on its way would meet what the client sends next."""
+    may_close = threading.Event()
+
+    def script(conn):
+        conn.greet()
+        for kind, body in conn.messages():
+            if body == b"hold\0":
+                waits.wait_for("it is told again", lambda: len(conn.server.cancels) >= 2, 15)
+                conn.send(error("57014", "canceled"), ready())
+            else:
+                conn.send(conn.answer(kind, body))
+
+    server = fake(script)
+    server.on_cancel = lambda: len(server.cancels) < 2 or may_close.wait(15 * waits.SCALE)
+    pool = start_pool(server.address, num_init_children=1, pool_mode=pool_mode)
+    with Wire(pool.address) as w, Wire(pool.address) as asks:
+        assert w.login("fake", "fake")[-1].type == "Z"
+        w.send(query("hold"))
+        asks.send(cancel_request(w.pid, w.key))
+        assert [m.sqlstate for m in w.ready() if m.type == "E"] == ["57014"]
+        assert asks.is_quiet(0)
+        may_close.set()
+        assert asks.read_eof() == []

@@ -63,6 +63,7 @@ void backend_init(
     be->jobs = jobs_new(loop);
     list_init(&be->idle_lru);
     list_init(&be->kept);
+    list_init(&be->cancels);
     list_init(&be->links);
     list_init(&be->waiting_pools);
     task_init(&be->retry, backend_on_retry);

@@ -195,6 +195,8 @@ int64_t link_login_us(const struct link *link)
 HOT void link_renew(struct link *link)
 {
     link->epoch = ++link->be->next_epoch;
+    if (link->loan.cancel_due)
+        link_cancel_forget(link, false);
     link->loan = (struct link_loan){0};
     link_forget_failure(link);
     link->expect.holds = false;

@@ -4,8 +4,8 @@
  * closed that connection. Until then the link is marked in_cancel and is lent to nobody: a cancel
  * never hits another client's query. A server process that has not read the query yet takes no
  * notice of it: as long as the same exchange runs on, it is told again a few times.
- * Whoever asked hears of it (its connection is closed) when the request has been sent, also where
- * it has to wait for messages of ours: else it would hit what the client sends next, its ROLLBACK.
+ * Whoever asked hears of it (its connection is closed) when what it was for has ended, or nothing
+ * is told the server about it any more: else it might hit what the client sends next, its ROLLBACK.
  */
 #include "config.h"
 
@@ -25,75 +25,57 @@
 #define FIRST_REST_MS 100 /* each one is twice as long */
 /* With so many under way a link has one at a time. */
 #define CANCELS_MAX 100
-/* How often is looked whether one that had to wait is over. */
-#define LOOK_MS 2
+
+enum cancel_phase {
+    CANCEL_DUE,     /* nothing was told: what runs is ours, and in front of what it is for */
+    CANCEL_DIALING, /* the connection is being opened; from here the link is in_cancel */
+    CANCEL_SENT,    /* the server has not closed it yet */
+    CANCEL_OVER,    /* it has; the link is not in_cancel any more */
+    CANCEL_RESTS    /* it is told again, should what it is for still run */
+};
 
 struct cancel {
+    struct list be_node; /* be->cancels */
     struct stream stream;
     struct timer timer;
     struct dial *dial;
     struct backend *be;
-    struct link *link;
-    uint64_t link_id; /* another link may come to lie at the address of one that is gone */
+    struct link *link; /* NULL: it is gone */
     int canceller_fd;
     int node;
-    bool wants_tls; /* as its link */
-    bool is_sent;
-    bool marks;     /* it has set link->in_cancel */
+    uint8_t phase;  /* enum cancel_phase */
     uint8_t nrests; /* it was told so often, and nothing came of it yet */
+    bool wants_tls; /* as its link */
     uint32_t last;  /* the op with which ends what is to be cancelled */
     struct buf packet;
 };
 
-/* Who asked for one that has to wait for messages of ours. */
-struct canceller {
-    struct timer timer;
-    struct backend *be;
-    struct link *link;
-    uint64_t link_id;
-    uint64_t epoch; /* of the loan */
-    int fd;
-};
-
-/* The link may be gone meanwhile: look for it among the living. It does not become idle before. */
-static struct link *find_link(const struct backend *be, struct link *link, uint64_t id)
+static bool cancel_waits(const struct cancel *c)
 {
-    struct list *n;
-
-    LIST_FOREACH(n, &be->links)
-    {
-        if (LIST_ENTRY(n, struct link, be_node) == link && link->id == id)
-            return link;
-    }
-    return NULL;
+    return c->phase == CANCEL_DUE || c->phase == CANCEL_RESTS;
 }
 
-static struct link *cancel_find_link(const struct cancel *c)
+/* The link may be lent again. May end it. */
+static void cancel_unmark(struct cancel *c)
 {
-    return find_link(c->be, c->link, c->link_id);
-}
-
-/* The client may hear of it, and the link be lent again. */
-static void cancel_is_told(struct cancel *c)
-{
-    struct link *link = cancel_find_link(c);
+    struct link *link = c->link;
 
     timer_stop(c->be->loop, &c->timer);
-    if (c->canceller_fd != -1)
-        close(c->canceller_fd);
-    c->canceller_fd = -1;
-    if (link != NULL && c->marks) {
-        link->in_cancel = false;
-        if (link->phase == LINK_CLEANING && expect_is_quiet(&link->expect))
-            link_clean_step(link);
-    }
-    c->marks = false;
+    c->phase = CANCEL_OVER;
+    if (link == NULL)
+        return;
+    link->in_cancel = false;
+    if (link->phase == LINK_CLEANING && expect_is_quiet(&link->expect))
+        link_clean_step(link);
 }
 
 static void cancel_free(struct cancel *c)
 {
-    cancel_is_told(c);
+    timer_stop(c->be->loop, &c->timer);
+    list_remove(&c->be_node);
     c->be->ncancels--;
+    if (c->canceller_fd != -1)
+        close(c->canceller_fd);
     buf_free(&c->packet);
     mem_free(c);
 }
@@ -113,47 +95,19 @@ static uint32_t exchange_end(const struct expect *owed)
 }
 
 /* Not the next one of the client's: that nobody has cancelled. */
-static bool still_runs(const struct link *link, const struct cancel *c)
+static bool still_runs(const struct cancel *c)
 {
+    const struct link *link = c->link;
+
     return link != NULL && link->phase == LINK_LENT && link->owner != NULL &&
            !expect_is_quiet(&link->expect) && !expect_exchange_is_ours(&link->expect) &&
            (int32_t)(c->last - expect_head_serial(&link->expect)) >= 0;
 }
 
-/* Nothing of ours is in front of it any more, and no request is under way. */
-static bool is_over(const struct canceller *k)
+/* The server waits until its client reads: it has read what it runs, and knows of the cancel. */
+static bool is_answering(const struct link *link)
 {
-    const struct link *link = find_link(k->be, k->link, k->link_id);
-
-    return link == NULL || link->phase != LINK_LENT || link->epoch != k->epoch ||
-           (!link->loan.cancel_due && !link->in_cancel);
-}
-
-static void canceller_look(struct timer *t)
-{
-    struct canceller *k = LIST_ENTRY(t, struct canceller, timer);
-
-    if (!is_over(k)) {
-        timer_start(k->be->loop, &k->timer, LOOK_MS);
-        return;
-    }
-    close(k->fd);
-    k->be->ncancels--;
-    mem_free(k);
-}
-
-static void canceller_wait(struct link *link, int fd)
-{
-    struct canceller *k = mem_alloc_zero(sizeof *k);
-
-    k->be = link->be;
-    k->link = link;
-    k->link_id = link->id;
-    k->epoch = link->epoch;
-    k->fd = fd;
-    k->be->ncancels++;
-    timer_init(&k->timer, canceller_look);
-    timer_start(k->be->loop, &k->timer, LOOK_MS);
+    return !stream_is_reading(&link->stream);
 }
 
 static void tell_failed(const struct cancel *c, const char *why)
@@ -165,7 +119,7 @@ static void tell_failed(const struct cancel *c, const char *why)
 
 static void cancel_send(struct cancel *c)
 {
-    c->is_sent = true;
+    c->phase = CANCEL_SENT;
     if (stream_send(&c->stream, c->packet.data, c->packet.len) == -1)
         stream_close(&c->stream);
 }
@@ -191,7 +145,7 @@ static void cancel_on_readable(struct stream *s)
     struct cancel *c = LIST_ENTRY(s, struct cancel, stream);
     char ignored[64];
 
-    if (!c->is_sent) {
+    if (c->phase == CANCEL_DIALING) {
         cancel_ask_tls(c);
         return;
     }
@@ -208,6 +162,8 @@ static void cancel_on_rested(struct timer *t);
 
 static void cancel_rest(struct cancel *c)
 {
+    c->phase = CANCEL_RESTS;
+    c->link->loan.cancel_due = true;
     timer_init(&c->timer, cancel_on_rested);
     timer_start(c->be->loop, &c->timer, (int64_t)FIRST_REST_MS << c->nrests++);
 }
@@ -215,13 +171,13 @@ static void cancel_rest(struct cancel *c)
 static void cancel_on_closed(struct stream *s)
 {
     struct cancel *c = LIST_ENTRY(s, struct cancel, stream);
+    bool is_sent = c->phase == CANCEL_SENT;
 
-    cancel_is_told(c);
-    if (!c->is_sent || c->nrests == RESTS_MAX || !still_runs(cancel_find_link(c), c)) {
+    cancel_unmark(c);
+    if (is_sent && c->nrests < RESTS_MAX && still_runs(c) && !is_answering(c->link))
+        cancel_rest(c);
+    else
         cancel_free(c);
-        return;
-    }
-    cancel_rest(c);
 }
 
 static const struct stream_ops cancel_ops = {.on_readable = cancel_on_readable,
@@ -231,13 +187,13 @@ static const struct stream_ops cancel_ops = {.on_readable = cancel_on_readable,
 static void cancel_on_timer(struct timer *t)
 {
     struct cancel *c = LIST_ENTRY(t, struct cancel, timer);
-    struct link *link = cancel_find_link(c);
 
-    if (link != NULL && c->is_sent)
-        link->is_retired = true; /* the server may read it yet, and strike whoever is there then */
+    if (c->link != NULL && c->phase == CANCEL_SENT)
+        c->link->is_retired = true; /* the server may read it yet, and strike whoever is there */
     tell_failed(c, "the server did not take it within cancel_wait_timeout");
     if (c->dial != NULL) {
         dial_cancel(&c->dial);
+        cancel_unmark(c);
         cancel_free(c);
     } else {
         stream_close(&c->stream);
@@ -252,6 +208,7 @@ static void cancel_on_dialed(int fd, const struct err *err, void *ctx)
     c->dial = NULL;
     if (fd == -1) {
         tell_failed(c, err->msg);
+        cancel_unmark(c);
         cancel_free(c);
         return;
     }
@@ -265,8 +222,9 @@ static void cancel_on_dialed(int fd, const struct err *err, void *ctx)
     }
 }
 
-static void cancel_dial(struct cancel *c, struct link *link)
+static void cancel_dial(struct cancel *c)
 {
+    struct link *link = c->link;
     const struct backend *be = c->be;
     char peer[NET_PEER_BYTES];
     const char *host = "";
@@ -274,8 +232,7 @@ static void cancel_dial(struct cancel *c, struct link *link)
     int port = 0;
 
     stream_init_closed(&c->stream);
-    c->is_sent = false;
-    c->marks = true;
+    c->phase = CANCEL_DIALING;
     link->in_cancel = true;
     timer_init(&c->timer, cancel_on_timer);
     if (be->conf->cancel_wait_timeout_ms > 0) /* 0: for ever */
@@ -289,51 +246,121 @@ static void cancel_dial(struct cancel *c, struct link *link)
 static void cancel_on_rested(struct timer *t)
 {
     struct cancel *c = LIST_ENTRY(t, struct cancel, timer);
-    struct link *link = cancel_find_link(c);
 
-    if (!still_runs(link, c) || (link->in_cancel && c->nrests == RESTS_MAX))
+    if (!still_runs(c) || is_answering(c->link) || (c->link->in_cancel && c->nrests == RESTS_MAX))
         cancel_free(c);
-    else if (link->in_cancel)
+    else if (c->link->in_cancel)
         cancel_rest(c);
     else
-        cancel_dial(c, link);
+        cancel_dial(c);
 }
 
-void link_cancel_owner(struct link *link, int fd)
+/* The exchange at the head is to be cancelled. */
+static void cancel_start(struct cancel *c)
 {
-    link->loan.cancel_due = expect_exchange_is_ours(&link->expect);
-    if (!link->loan.cancel_due && (link->expect.len > 0 || link->expect.lost))
-        link_cancel(link, fd);
-    else if (link->loan.cancel_due && fd != -1 && link->be->ncancels < CANCELS_MAX)
-        canceller_wait(link, fd);
-    else if (fd != -1)
-        close(fd);
+    c->last = exchange_end(&c->link->expect);
+    if (c->link->in_cancel)
+        cancel_rest(c); /* the one under way may be for what ran before */
+    else
+        cancel_dial(c);
 }
 
-void link_cancel(struct link *link, int fd)
+/* NULL: there is no more to be told; `fd` is closed. */
+static struct cancel *cancel_new(struct link *link, int fd)
 {
     struct backend *be = link->be;
     struct cancel *c;
 
-    if (link->key_len == 0 || (link->in_cancel && be->ncancels >= CANCELS_MAX)) {
+    if (link->key_len == 0 ||
+        ((link->in_cancel || link->loan.cancel_due) && be->ncancels >= CANCELS_MAX)) {
         if (fd != -1)
             close(fd);
-        return;
+        return NULL;
     }
     c = mem_alloc_zero(sizeof *c);
     c->be = be;
     c->link = link;
-    c->link_id = link->id;
     c->canceller_fd = fd;
     c->node = link->pool->cluster_node;
     c->wants_tls = stream_is_tls(&link->stream);
-    c->last = exchange_end(&link->expect);
+    stream_init_closed(&c->stream);
+    timer_init(&c->timer, cancel_on_timer);
     startup_encode_cancel(&c->packet, link->server_pid, link_key(link));
+    list_push_back(&be->cancels, &c->be_node);
     be->ncancels++;
-    if (link->in_cancel) {
-        stream_init_closed(&c->stream);
-        cancel_rest(c); /* the one under way may be for what ran before */
-    } else {
-        cancel_dial(c, link);
+    return c;
+}
+
+void link_cancel(struct link *link, int fd)
+{
+    struct cancel *c = cancel_new(link, fd);
+
+    if (c != NULL)
+        cancel_start(c);
+}
+
+void link_cancel_owner(struct link *link, int fd)
+{
+    struct cancel *c;
+
+    c = cancel_new(link, fd);
+    if (c == NULL)
+        return;
+    link->loan.cancel_due = true;
+    link_cancel_look(link);
+}
+
+/* One that waited for an end of what the link runs. */
+static void cancel_look(struct cancel *c)
+{
+    const struct link *link = c->link;
+
+    if (c->phase == CANCEL_RESTS) {
+        if (!still_runs(c))
+            cancel_free(c);
+    } else if (link->phase != LINK_LENT || link->owner == NULL ||
+               (link->expect.len == 0 && !link->expect.lost)) {
+        cancel_free(c);
+    } else if (!expect_exchange_is_ours(&link->expect)) {
+        cancel_start(c);
+    }
+}
+
+void link_cancel_look(struct link *link)
+{
+    struct list *n;
+    struct list *tmp;
+    struct cancel *c;
+
+    link->loan.cancel_due = false;
+    LIST_FOREACH_SAFE(n, tmp, &link->be->cancels)
+    {
+        c = LIST_ENTRY(n, struct cancel, be_node);
+        if (c->link == link && cancel_waits(c))
+            cancel_look(c);
+    }
+    LIST_FOREACH(n, &link->be->cancels)
+    {
+        c = LIST_ENTRY(n, struct cancel, be_node);
+        if (c->link == link && cancel_waits(c))
+            link->loan.cancel_due = true;
+    }
+}
+
+void link_cancel_forget(struct link *link, bool is_gone)
+{
+    struct list *n;
+    struct list *tmp;
+    struct cancel *c;
+
+    LIST_FOREACH_SAFE(n, tmp, &link->be->cancels)
+    {
+        c = LIST_ENTRY(n, struct cancel, be_node);
+        if (c->link != link)
+            continue;
+        if (cancel_waits(c))
+            cancel_free(c);
+        else if (is_gone)
+            c->link = NULL;
     }
 }

@@ -357,8 +357,8 @@ static bool link_on_reset_reply(
     link_flush_run(link, run);
     if (type == BE_READY && link->phase == LINK_LENT && !link_awaits_reset(link))
         link_after_reply(link, type); /* an owner who has left may wait for nothing else */
-    if (type == BE_READY && link->phase == LINK_LENT && link->loan.cancel_due)
-        link_cancel_owner(link, -1);
+    if (type == BE_READY && link->loan.cancel_due)
+        link_cancel_look(link);
     return link->phase != LINK_CLOSED;
 }
 
@@ -485,8 +485,8 @@ static bool link_behind_whole(struct link *link, struct link_run *run, char type
         link_flush_run(link, run);
         if (link->phase != LINK_CLOSED)
             link_after_reply(link, type);
-        if (link->phase == LINK_LENT && link->loan.cancel_due)
-            link_cancel_owner(link, -1);
+        if (link->loan.cancel_due)
+            link_cancel_look(link);
     }
     return link->phase != LINK_CLOSED;
 }
@@ -694,8 +694,8 @@ static bool link_pass_end(struct link *link, struct link_run *run, const char *p
     link_flush_run(link, run);
     if (link->phase != LINK_CLOSED)
         link_after_reply(link, BE_READY);
-    if (link->phase == LINK_LENT && link->loan.cancel_due)
-        link_cancel_owner(link, -1);
+    if (link->loan.cancel_due)
+        link_cancel_look(link);
     return true;
 }
 

@@ -438,6 +438,7 @@ void pool_link_gone(struct pool *pool, struct link *link)
     struct backend *be = pool->be;
 
     pool_link_opened(link, false);
+    link_cancel_forget(link, true);
     if (link->phase == LINK_IDLE)
         pool->nidle--;
     else

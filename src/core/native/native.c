@@ -3,6 +3,7 @@
  * Runs in: workers. */
 #include "config.h"
 
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -226,23 +227,20 @@ bool native_cancel(struct client *c, int fd)
 {
     struct native *n = client_native(c);
     bool is_here = n->step == STEP_HELD || n->step == STEP_GATE || is_too_late(n);
-    bool some = false;
+    bool some = is_here;
 
     if (n->step == STEP_HELD)
         native_refuse(n, "57014", "canceling statement due to user request");
     else if (n->step == STEP_GATE && !n->gate.ops->cancel(n))
         return false; /* `fd` is still the caller's */
-    if (is_here) {
-        if (fd != -1)
-            close(fd);
-        return true;
-    }
-    for (unsigned i = 0; i < n->nlegs; i++) {
+    for (unsigned i = 0; i < n->nlegs && !is_here; i++) {
         if ((!n->leg[i].is_asked && !native_copies(&n->leg[i])) || n->leg[i].link == NULL)
             continue;
-        link_cancel(n->leg[i].link, some ? -1 : fd);
+        link_cancel(n->leg[i].link, fcntl(fd, F_DUPFD_CLOEXEC, 0)); /* it hears of the last one */
         some = true;
     }
+    if (some && fd != -1)
+        close(fd);
     return some;
 }
 

@@ -128,6 +128,7 @@ class FakeConn:
                 continue
             if code == CANCEL_CODE:
                 self.server.cancels.append((struct.unpack_from("!i", rest)[0], rest[4:]))
+                self.server.on_cancel()
                 return False
             words = rest.split(b"\0")
             self.params = {words[i].decode(): words[i + 1].decode() for i in range(0, len(words) - 2, 2)}
@@ -204,6 +205,7 @@ class FakeServer:
         self.script = script
         self.user = user
         self.cancels: list[tuple[int, bytes]] = []
+        self.on_cancel: Callable[[], object] = lambda: None  # before the connection of one is closed
         self.conns: list[FakeConn] = []
         self.failures: list[BaseException] = []
         self.address = address or Address("127.0.0.1", procs.free_port())

@@ -128,8 +128,8 @@ static bool cancel_question(struct client *c, int fd)
         !(c->sstate->phase == PHASE_LOOKING || phase_is_judging((enum phase)c->sstate->phase) ||
             c->plan->asking != ASKING_NONE))
         return false;
-    link->loan.cancel_due = true;
-    link_cancel(link, fd);
+    link_cancel(link, -1);
+    link_cancel_owner(link, fd);
     return true;
 }
 
