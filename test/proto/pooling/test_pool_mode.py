@@ -40,11 +40,9 @@ def set_mode(c: Wire, mode: str, extended: bool = False) -> None:
 
 def behaves_as(c: Wire, other: Wire, mode: str) -> None:
     """`other` is a client of the same pool that makes links change."""
-    found = c.simple("begin")
-    if mode == "statement":
-        assert states(found) == ["08P01"]
-    else:
-        assert not states(found)
+    found = c.simple("begin; select 1/0; commit")
+    assert states(found) == ["22012"] and found[-1].body == (b"I" if mode == "statement" else b"E")
+    if mode != "statement":
         c.simple("rollback")
     pids = set()
     for _ in range(4):
@@ -163,8 +161,8 @@ def test_refused(pg, start_pool, before, extended):
     c.simple("rollback")
     c.simple("discard all")
     set_mode(c, "statement")
-    assert states(c.simple("begin")) == ["08P01"]
-    c.bye()
+    c.send(query("begin"))
+    assert states(c.read_eof()) == ["08P01"]
 
 
 def test_refused_in_a_failed_transaction(pg, start_pool):

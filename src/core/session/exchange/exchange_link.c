@@ -293,24 +293,15 @@ WARM static void finish(struct client *c, bool owes_end)
     client_after_quiet(c);
 }
 
-/* Statement mode: a transaction is open, or failed, where none may be. A client that was told so
- * already is sent away. */
+/* Statement mode: a transaction is open where none may be, or failed. Of one that failed a client
+ * who is told the end now hears no more. */
 static void end_transaction(struct client *c, bool owes_end)
 {
     struct feed_run run = {0};
-    struct buf out = {0};
-    struct err err;
 
-    err_clear(&err);
-    err_set(&err, "08P01", "transaction blocks not allowed in statement pooling mode");
-    if (!owes_end) {
-        err.severity = ERR_FATAL;
-        client_end(c, &err);
+    if (!owes_end || c->link->tx_status == 'T') {
+        client_end_text(c, "08P01", "transaction blocks not allowed in statement pooling mode");
         return;
-    }
-    if (c->link->tx_status == 'T') {
-        wire_put_err(&out, &err);
-        client_send(c, &out);
     }
     lent_put_own_query(c, &run, slice_of_str("ROLLBACK"));
     follow_roll_back(c);

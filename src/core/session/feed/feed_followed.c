@@ -30,20 +30,6 @@ struct feed_msg {
 /* Fails on every server, and says why in its log. */
 const char refused_query[] = "SELECT pg_catalog." REFUSED_FUNCTION "()";
 
-/* An error in answer to a query that goes no further. */
-static void tell_query(struct client *c, const struct err *err)
-{
-    struct buf out = {0};
-
-    wire_put_err(&out, err);
-    if (sstate_is_busy(c)) /* fail_transaction is under way, and says it */
-        expect_hold(&c->link->expect);
-    else
-        wire_put_ready(&out, sstate_tx_status(c));
-    client_send(c, &out);
-    client_note_idle(c);
-}
-
 /* Does a string begin a transaction, and is one open behind it? */
 static bool begins_transaction(const struct sql_facts *facts, bool *is_open)
 {
@@ -124,6 +110,8 @@ WARM static bool is_refused(
         return true;
     if (c->sstate->mode == CONF_POOL_STATEMENT && begins_transaction(facts, &is_open) && is_open) {
         err_set(err, "08P01", "transaction blocks not allowed in statement pooling mode");
+        err_hint(err, "Use pool_mode = transaction, or one string that begins and ends the block.");
+        err->severity = ERR_FATAL; /* a script that goes on would commit each statement by itself */
         return true;
     }
     for (i = 0; i < facts->nstmts; i++)
@@ -152,6 +140,33 @@ static void fail_transaction(struct client *c)
         c->link->must_clean = true;
         feed_flush(c, &run);
     }
+}
+
+/* An error in answer to a query that goes no further. */
+static enum feed_step tell_query(struct client *c, const struct err *err)
+{
+    struct buf out = {0};
+
+    fail_transaction(c);
+    wire_put_err(&out, err);
+    if (sstate_is_busy(c)) /* that is under way, and says it */
+        expect_hold(&c->link->expect);
+    else
+        wire_put_ready(&out, sstate_tx_status(c));
+    client_send(c, &out);
+    client_note_idle(c);
+    return FEED_LOCAL;
+}
+
+static enum feed_step tell_extended(struct client *c, const struct err *err)
+{
+    struct buf out = {0};
+
+    fail_transaction(c);
+    wire_put_err(&out, err);
+    client_send(c, &out);
+    c->local_part = LOCAL_PART_FAILED;
+    return FEED_LOCAL;
 }
 
 /* In statement mode a string may have a transaction of its own; should it fail in it, or should
@@ -248,15 +263,20 @@ static bool is_skipped(const struct client *c)
            (c->sstate->phase == PHASE_ATTACHED && c->link->expect.skipping);
 }
 
-static enum feed_step refuse_query(struct client *c, const struct err *err)
+/* When all that was sent before is answered. */
+static enum feed_step refuse(struct client *c, const struct err *err,
+    enum feed_step (*tell)(struct client *c, const struct err *err))
 {
     lent_stop_asking(c);
     if (sstate_is_busy(c))
         return FEED_PARK;
+    if (err->severity == ERR_FATAL) {
+        CLIENT_LOG(c, LVL_LOG, "session of user \"%s\" ended: %s", c->pool->names, err->msg);
+        client_end(c, err);
+        return FEED_STOP;
+    }
     sstate_tx_tell(c->sstate);
-    fail_transaction(c);
-    tell_query(c, err);
-    return FEED_LOCAL;
+    return tell(c, err);
 }
 
 /* What has to be looked at closely. */
@@ -278,7 +298,7 @@ WARM APART static enum feed_step query_closely(struct client *c, struct feed_run
     if (!is_known)
         effects_here(c, facts, sql, &e);
     if (must_tell_lost(c, facts, &err) || (!is_known && is_refused(c, &e, facts, &err)))
-        return refuse_query(c, &err);
+        return refuse(c, &err, tell_query);
     step = exchange_begin_query(c, run, sql, msg, &facts, e.alone || follow_sql_go_alone(c, facts));
     if (step != FEED_PASS)
         return step;
@@ -394,17 +414,6 @@ static void note_extended(struct client *c, const struct feed_msg *m)
     }
     if (client_log_statements(c))
         client_said(c, m->type, m->body);
-}
-
-static enum feed_step tell_extended(struct client *c, const struct err *err)
-{
-    struct buf out = {0};
-
-    fail_transaction(c);
-    wire_put_err(&out, err);
-    client_send(c, &out);
-    c->local_part = LOCAL_PART_FAILED;
-    return FEED_LOCAL;
 }
 
 /* As a server would, that has to be asked nothing for it. */
@@ -533,6 +542,10 @@ static enum feed_step pass_extended(
 {
     enum feed_step step;
 
+    if (refusal != NULL && refusal->severity == ERR_FATAL && !c->link->expect.skipping) {
+        feed_flush(c, run); /* what goes before it is told first, and undone then: no Sync came */
+        return refuse(c, refusal, tell_extended);
+    }
     if (refusal != NULL)
         step = follow_refuse(c, run, refusal);
     else if (m->type == FE_BIND && m->is_whole && follow_columns_differ(c, m->msg, m->end))
@@ -566,15 +579,6 @@ static enum feed_step end_nothing(struct client *c, const struct feed_msg *m)
     return FEED_PASS;
 }
 
-static enum feed_step refuse_sequence(struct client *c, const struct err *err)
-{
-    lent_stop_asking(c);
-    if (sstate_is_busy(c))
-        return FEED_PARK;
-    sstate_tx_tell(c->sstate);
-    return tell_extended(c, err);
-}
-
 /* The first message of a sequence. */
 static enum feed_step begin_sequence(
     struct client *c, struct feed_run *run, const struct feed_msg *m)
@@ -583,7 +587,7 @@ static enum feed_step begin_sequence(
     enum feed_step step;
 
     if (must_tell_lost(c, NULL, &err) || extended_is_refused(c, m, &err))
-        return refuse_sequence(c, &err);
+        return refuse(c, &err, tell_extended);
     if (m->type == FE_PARSE && m->is_whole && m->body.n > 0 && m->body.p[0] != '\0' &&
         follow_known_parsed(c, m->msg, m->end)) {
         note_extended(c, m);
@@ -648,7 +652,7 @@ static enum feed_step on_function_call(struct client *c, struct feed_run *run, s
     if (ties && refuses_ties(c)) {
         err_clear(&err);
         err_of_tie(&err);
-        return refuse_query(c, &err);
+        return refuse(c, &err, tell_query);
     }
     step = exchange_begin_query(c, run, slice_of("", 0), msg, &none, ties);
     if (step != FEED_PASS)
