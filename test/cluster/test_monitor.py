@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from pgt import postgres, procs, waits
+from pgt.pcp_tool import pcp, said
 from pgt.proxy import Pgpool, pgpool_bin
 from pgt.trio import Trio, follow
 from pgt.wire import Wire
@@ -279,6 +280,22 @@ def test_faked_losses(trio, start_pool):
                    (pool.home / "pgpool_status").read_text(encoding="utf-8").split() == words)
     request.unlink()
     wait_settled(pool, trio.at)
+
+
+def test_the_status_file_is_written_when_it_can_be(trio, start_pool):
+    """What an operator detached while the disk was full is still detached behind a restart."""
+    pool = pool_for(start_pool, trio)
+    wait_settled(pool, trio.at)
+    detached = trio.standbys[0]
+    in_the_way = pool.home / "pgpool_status.held.new"
+    in_the_way.mkdir()
+    assert said(pcp(pool, "pcp_detach_node", str(detached)))[0] == 0
+    waits.wait_for("the log says so", lambda: "a restart of pgpool forgets" in pool.log())
+    in_the_way.rmdir()
+    words = ["down" if i == detached else "up" for i in range(3)]
+    waits.wait_for("it is written", lambda: (pool.home / "pgpool_status").read_text(encoding="utf-8").split() == words)
+    waits.wait_for("the log says that, too", lambda: "could be written to" in pool.log())
+    assert pool.log().count("a restart of pgpool forgets") == 1
 
 
 def test_monitor_dies(trio, start_pool):

@@ -390,6 +390,24 @@ def test_reload(pool):
     assert pool.log().count("is in use") == 1
 
 
+def test_reload_of_rules_with_a_mistake(pg, start_pool):
+    """Workers keep the rules they have: who asked is told, and nothing else is taken either."""
+    port = procs.free_port()
+    second = start_pool(pg.address, pcp_listen_addresses="127.0.0.1", pcp_port=port, enable_pool_hba=False)
+    side = Side(second.home, port)
+    rules = second.home / "pool_hba.conf"
+    rules.write_text("host all all all trust\nhost all all 10.0.0.0/33 reject\n", encoding="ascii")
+    second.write_conf(enable_pool_hba=True)
+    said = side.refused("reload_config")
+    assert "the rules of client authentication have errors: all stays as it is" in said
+    assert f'{rules}:2: invalid CIDR mask in address: "10.0.0.0/33"' in said
+    rules.unlink()
+    assert f'DETAIL:  {rules}: could not open file' in side.refused("reload_config")
+    assert "is in use" not in second.log()
+    rules.write_text("host all all all trust\n", encoding="ascii")
+    assert side.ok("reload_config") == "pcp_reload_config -- Command Successful\n"
+
+
 @pytest.mark.parametrize("mode", ["smart", "fast", "immediate"])
 def test_stop(pool, mode):
     assert pool.pcp.ok("stop_pgpool", "-m", mode) == "pcp_stop_pgpool -- Command Successful\n"
@@ -719,6 +737,20 @@ def test_tls_follows_a_reload(start_pool, pg, authority):
     fresh = later.issue()
     pool.reload(ssl_cert=fresh.cert, ssl_key=fresh.key)
     waits.wait_for("the new certificate is shown", lambda: pool.pcp.run("node_count", "--tls-ca", str(later.cert)).returncode == 0)
+
+
+def test_reload_of_a_certificate_that_is_none(start_pool, pg, authority):
+    """Who renews certificates and orders a reload is told that the old one stays, be it by PCP or by the command line."""
+    pair = authority.issue()
+    pool = secured(start_pool, pg, pair)
+    pool.write_conf(ssl_key=authority.issue().key)
+    said = pool.pcp.refused("reload_config")
+    assert "TLS with clients" in said and "key values mismatch" in said and "All stays as it is" in said
+    assert "is in use" not in pool.log()
+    done = subprocess.run([pgpool_bin(), "-f", str(pool.conf_path), "reload"], capture_output=True, text=True, timeout=30 * waits.SCALE, check=False)
+    assert done.returncode == 0 and "key values mismatch" in done.stderr and "What was in use before stays in use" in done.stderr
+    pool.write_conf(ssl_key=pair.key)
+    assert pool.pcp.ok("reload_config") == "pcp_reload_config -- Command Successful\n"
 
 
 def test_no_tls_where_there_is_none(pool):

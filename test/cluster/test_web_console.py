@@ -314,6 +314,10 @@ def test_reload(pg, start_pool):
         file.write("max_clients = nonsense\n")
     answer = login.do("reload")
     assert answer.status == 409 and "nonsense" in answer.json()["said"]
+    pool.write_conf(enable_pool_hba=True)
+    (pool.home / "pool_hba.conf").write_text("hots all all all trust\n", encoding="ascii")
+    answer = login.do("reload")
+    assert answer.status == 409 and 'pool_hba.conf:1: error: invalid connection type "hots"' in answer.json()["said"]
 
 
 def test_promote(start_pool):

@@ -20,6 +20,7 @@
 #include "crypto/crypto.h"
 #include "ipc/roles.h"
 #include "process/common/role_conf.h"
+#include "process/common/role_rules.h"
 #include "process/control/control.h"
 #include "process/invalidator/invalidator.h"
 #include "process/logger/logger.h"
@@ -28,6 +29,7 @@
 #include "process/watchdog/watchdog.h"
 #include "process/web/web.h"
 #include "process/worker/worker.h"
+#include "session/session.h"
 #include "sys/fd.h"
 #include "sys/pidfile.h"
 #include "sys/title.h"
@@ -62,7 +64,7 @@ static void check_files(
 {
     struct err err = {0};
 
-    (void)pgpool_auth_check_rules(opts, gen, report);
+    (void)role_rules_check(gen, &opts->paths, report);
     pgpool_auth_check_passwd(gen, report);
     if (sup_check_files(gen, &err) == -1)
         conf_report_err(report, CONF_ERROR, NULL, 0, &err);
@@ -130,7 +132,7 @@ static bool can_use_rules(const struct pgpool_opts *opts, const struct conf_gen 
     int rc;
 
     conf_report_init(&report);
-    rc = pgpool_auth_check_rules(opts, gen, &report);
+    rc = role_rules_check(gen, &opts->paths, &report);
     role_conf_log_report(&report);
     conf_report_fini(&report);
     return rc == 0;
@@ -166,14 +168,20 @@ static int start(const struct pgpool_opts *opts, struct conf_gen *gen, const cha
 /* The rules may be of another file there (-a), so that a mistake in these is no failure. */
 static int reload(const struct pgpool_opts *opts, const struct conf_gen *gen, const char *pid_path)
 {
+    struct err err = {0};
     int status = pgpool_cmd_reload(pid_path);
 
-    if (status == PGPOOL_EXIT_OK && !can_use_rules(opts, gen))
+    if (status != PGPOOL_EXIT_OK)
+        return status;
+    if (!can_use_rules(opts, gen))
         log_at_detail(LVL_WARNING, NULL, "Correct the file and reload again.",
             "the rules of client authentication could not be loaded: those from before stay in "
-            "use, "
-            "and "
-            "where there were none nobody is let in");
+            "use, and where there were none nobody is let in");
+    /* What the command says may be another word than that of the start, which is kept there. */
+    if (*conf_of(gen)->ssl_passphrase_command == '\0' && session_check_tls(gen, &err) == -1) {
+        err_hint(&err, "What was in use before stays in use. Correct the files and reload again.");
+        log_err(LVL_WARNING, &err);
+    }
     return status;
 }
 

@@ -57,11 +57,6 @@ static void report_stderr(const char *file, unsigned line, const char *text, voi
     fprintf(stderr, "%s:%u: error: %s\n", file, line, text);
 }
 
-static void add_mistake(const char *file, unsigned line, const char *text, void *ctx)
-{
-    conf_report_add(ctx, CONF_ERROR, file, (int)line, NULL, "%s", text);
-}
-
 static void add_passed_over(const char *file, unsigned line, const struct err *problem, void *ctx)
 {
     conf_report_err(ctx, CONF_WARNING, file, (int)line, problem);
@@ -83,33 +78,6 @@ void pgpool_auth_check_passwd(const struct conf_gen *gen, struct conf_report *re
     if (table == NULL && strcmp(err.sqlstate, "58P01") != 0) /* none is fine */
         conf_report_err(report, CONF_WARNING, NULL, 0, &err);
     passwd_free(&table);
-}
-
-int pgpool_auth_check_rules(
-    const struct pgpool_opts *opts, const struct conf_gen *gen, struct conf_report *report)
-{
-    char path[PROC_PATH_BYTES];
-    struct err err = {0};
-    struct ident *id = NULL;
-    struct hba *hba;
-    int rc = 0;
-
-    if (!conf_of(gen)->enable_pool_hba)
-        return 0;
-    if (login_hba_path(gen, &opts->paths, path, sizeof path) == -1) {
-        conf_report_add(report, CONF_ERROR, NULL, 0, NULL, "the name of pool_hba.conf is too long");
-        return -1;
-    }
-    hba = hba_load(path, login_hba_flags(), add_mistake, report);
-    if (hba == NULL)
-        rc = -1;
-    hba_free(&hba);
-    if (conf_path(gen, "pg_ident.conf", path, sizeof path, &err) == 0 && access(path, F_OK) == 0) {
-        id = ident_load(path, 0, add_mistake, report);
-        rc = id == NULL ? -1 : rc;
-        ident_free(&id);
-    }
-    return rc;
 }
 
 static void problem(struct check *k, const char *where, const struct err *err)

@@ -8,10 +8,6 @@ struct conf_gen;
 struct conf_report;
 struct pgpool_opts;
 
-/* Reads the rule files as a worker would and adds every mistake to the report. 0, or -1 when
- * enable_pool_hba is on and they cannot be used. */
-int pgpool_auth_check_rules(
-    const struct pgpool_opts *opts, const struct conf_gen *gen, struct conf_report *report);
 /* Adds the lines of pool_passwd that a worker would pass over, as warnings. */
 void pgpool_auth_check_passwd(const struct conf_gen *gen, struct conf_report *report);
 /* pgpool --check-auth: says for each way in and each server what would be asked, what would answer

@@ -122,6 +122,8 @@ void pcp_conn_refuse(struct pcp_conn *c, const struct err *err, bool fatal);
 void pcp_tls_set_conf(struct control *ctl);
 /* After the last connection. */
 void pcp_tls_fini(struct control *ctl);
+/* Could TLS be served as `gen` says? False with *err when it could not. */
+bool pcp_tls_check(struct control *ctl, const struct conf_gen *gen, struct err *err);
 /* Begins TLS when `bytes`, the first of a connection, are a handshake and TLS is on. */
 bool pcp_tls_begin(struct control *ctl, struct stream *s, struct slice bytes);
 

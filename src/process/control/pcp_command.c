@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "cache/cache_store.h"
 #include "config/conf.h"
+#include "process/common/role_rules.h"
 #include "sys/clock.h"
 
 #include "control_int.h"
@@ -88,30 +89,43 @@ static enum pcp_outcome stop(
     return ask_supervisor(c, mode, err) ? complete(p, out) : PCP_FAILED;
 }
 
-/* The supervisor says nothing about a file it refuses, so the file is tried here first. */
+static void put_first_error(const struct conf_report *report, struct err *err)
+{
+    const struct conf_issue *issue = report->issue;
+
+    while (issue < report->issue + report->n && issue->severity != CONF_ERROR)
+        issue++;
+    if (issue == report->issue + report->n || issue->file == NULL)
+        err_detail(err, "%s", issue == report->issue + report->n ? "" : issue->text);
+    else if (issue->line == 0)
+        err_detail(err, "%s: %s", issue->file, issue->text);
+    else
+        err_detail(err, "%s:%d: %s", issue->file, issue->line, issue->text);
+    err_hint(err, "Run pgpool --check-config to see all findings.");
+}
+
+/* The supervisor says nothing about a file it refuses, and workers go on with the rules and
+ * certificates they have where new ones are no good: all of them are tried here first. */
 static bool check_conf(struct pcp_conn *c, struct err *err)
 {
-    const struct conf_gen *gen = role_loop_gen(&c->ctl->role);
+    const struct role_loop *role = &c->ctl->role;
+    const struct conf_gen *gen = role_loop_gen(role);
     struct conf_report report;
     struct conf_gen *tried;
-    int i;
 
     conf_report_init(&report);
     tried = conf_reload(gen, conf_file(gen), &report);
-    if (tried == NULL) {
-        err_set(err, "F0000", "the configuration file has errors: the settings stay as they are");
-        for (i = 0; i < report.n && report.issue[i].severity != CONF_ERROR; i++)
-            ;
-        if (i < report.n)
-            err_detail(err, "%s:%d: %s", report.issue[i].file == NULL ? "" : report.issue[i].file,
-                report.issue[i].line, report.issue[i].text);
-        err_hint(err, "Run pgpool --check-config to see all findings.");
-    }
-    conf_report_fini(&report);
     if (tried == NULL)
-        return false;
+        err_set(err, "F0000", "the configuration file has errors: the settings stay as they are");
+    else if (role_rules_check(tried, role->env->paths, &report) == -1)
+        err_set(err, "F0000", "the rules of client authentication have errors: all stays as it is");
+    else if (!pcp_tls_check(c->ctl, tried, err))
+        err_hint(err, "All stays as it is. Correct the files and reload again.");
+    if (report.nerrors > 0)
+        put_first_error(&report, err);
+    conf_report_fini(&report);
     conf_gen_free(&tried);
-    return true;
+    return !err_is_set(err);
 }
 
 static enum pcp_outcome reload(struct pcp_conn *c, const struct pcp_packet *p, struct err *err)

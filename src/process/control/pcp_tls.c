@@ -60,6 +60,19 @@ void pcp_tls_set_conf(struct control *ctl)
     ctl->tls->ctx = ctx;
 }
 
+bool pcp_tls_check(struct control *ctl, const struct conf_gen *gen, struct err *err)
+{
+    struct tls_context *ctx;
+
+    if (ctl->tls == NULL || !conf_of(gen)->ssl)
+        return true;
+    ctx = session_tls_make_context(ctl->tls->env, gen, &ctl->tls->passphrase, err);
+    if (ctx == NULL)
+        err_wrap(err, "TLS with clients");
+    tls_context_free(&ctx);
+    return !err_is_set(err);
+}
+
 bool pcp_tls_begin(struct control *ctl, struct stream *s, struct slice bytes)
 {
     if (ctl->tls == NULL || ctl->tls->ctx == NULL || bytes.n == 0 ||

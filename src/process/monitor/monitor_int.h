@@ -62,6 +62,7 @@ struct monitor {
     struct order beside_order;
     uint64_t told;        /* digest of what workers were told of */
     uint64_t saved;       /* digest of what the status file holds */
+    uint64_t unsaved;     /* of what could not be written into it, as the log says; else saved */
     uint64_t kept;        /* digest of what the file about a switchover holds */
     bool is_kept;         /* which could be written */
     struct wd_seen seen;  /* as the watchdog was told */

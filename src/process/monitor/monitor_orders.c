@@ -124,9 +124,17 @@ void monitor_orders_save(struct monitor *m)
     (void)monitor_orders_keep(m);
     if (now == m->saved || !work_dir(m, dir))
         return;
-    m->saved = now; /* also when it fails: once in the log is enough */
-    if (status_file_save(dir, &m->decide.view, &err) == -1)
+    /* A disk that is full is tried again with each probe: a restart would forget who is held. */
+    if (status_file_save(dir, &m->decide.view, &err) == 0) {
+        if (m->unsaved != m->saved)
+            log_at(LVL_LOG, "the status of the servers could be written to \"%s\" again", dir);
+        m->saved = m->unsaved = now;
+    } else if (m->unsaved != now) {
+        err_hint(&err,
+            "Until it can be written, a restart of pgpool forgets who was detached or attached.");
         log_err(LVL_WARNING, &err);
+        m->unsaved = now;
+    }
 }
 
 /* Who asks learns from the view how it went: sw.nended, or sw.nrefused when it did not begin. */

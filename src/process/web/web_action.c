@@ -14,6 +14,7 @@
 #include "cluster/command.h"
 #include "ipc/orders.h"
 #include "ipc/stmtstats.h"
+#include "process/common/role_rules.h"
 #include "session/session.h"
 #include "sys/clock.h"
 
@@ -279,19 +280,23 @@ static int do_reload(const struct web_request *r, struct buf *said, struct err *
     struct proc_env *env = r->web->role.env;
     struct conf_report report;
     struct conf_gen *tried;
+    bool is_usable;
     char what = 'r';
 
     conf_report_init(&report);
     tried = conf_reload(gen, conf_file(gen), &report);
+    if (tried != NULL)
+        (void)role_rules_check(tried, env->paths, &report);
     if (report.n > 0)
         conf_report_format(&report, said);
+    is_usable = report.nerrors == 0;
     conf_report_fini(&report);
-    if (tried == NULL) {
+    conf_gen_free(&tried);
+    if (!is_usable) {
         err_set(err, "F0000", "the file has errors: the settings stay as they are");
         err_hint(err, "Correct it and reload again.");
         return -1;
     }
-    conf_gen_free(&tried);
     if (mailbox_post(env->boxes, PROC_SLOT_SUPERVISOR, MAIL_REQUEST, &what, 1, -1) == -1) {
         err_set(err, "53000", "the main process could not be asked");
         err_hint(err, "Try again.");
