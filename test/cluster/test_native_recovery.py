@@ -134,12 +134,16 @@ def test_transactions_are_waited_for_and_clients_held(make):
     asked = it.pcp.start("recovery_node", "1")
     waits.wait_for("the second stage waits", lambda: it.step() == "second stage: waiting for transactions to end", 60)
     d.send(w.query("insert into t (id) values (2)"))
-    waits.wait_for("it is shown", lambda: any("waiting" in r for r in pool_rows(it.pool, "show pool_clients")))
+
+    def waiting() -> int:
+        return sum("waiting" in r for r in pool_rows(it.pool, "show pool_clients"))
+    waits.wait_for("it is shown", lambda: waiting() == 1)
     assert "recovery" in str(pool_rows(it.pool, "show pool_queue"))
     one(c, "insert into t (id) values (3)")
     assert it.step() == "second stage: waiting for transactions to end"
     # One who is held may cancel what it waits for, or go.
     e.send(w.query("insert into t (id) values (4)"))
+    waits.wait_for("it is held, too", lambda: waiting() == 2)
     w.cancel(it.pool.address, e.pid, e.key)
     assert error_of(e.ready()).sqlstate == "57014"
     e.reset()

@@ -188,12 +188,13 @@ def test_a_wait_has_a_limit(pair):
         assert b.value("select n from counted where id = 1") == "1000"
         # The other way round: a snapshot that hangs on a node keeps a COMMIT waiting.
         one(d, "begin; update counted set n = 7 where id = 2")
-        stopped = next(int(r[0]) for r in it.nodes[1].rows(
-            "select pid from pg_stat_activity where query = 'COMMIT' and state = 'idle' and pid <> pg_backend_pid() order by query_start desc"))
+        stopped, port = next((int(r[0]), int(r[1])) for r in it.nodes[1].rows("select pid, client_port from pg_stat_activity where "
+                             "query = 'COMMIT' and state = 'idle' and pid <> pg_backend_pid() order by query_start desc"))
         procs.stand_still(stopped)
         try:
             for c in (a, b):
                 c.send(w.query("update counted set n = 8 where id = 3"))
+            waits.wait_for("it is asked", lambda: procs.unread(it.nodes[1].port, port))
             d.send(w.query("commit"))
             waits.wait_for("it waits", lambda: reasons(it) == ["commit"] or not d.is_quiet(0))
             e = error_of(got := d.ready())

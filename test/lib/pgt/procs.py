@@ -253,6 +253,16 @@ def hung_up(server_port: int) -> set[int]:
     return found
 
 
+def unread(server_port: int, client_port: int) -> int:
+    """Bytes of that client that the process of the server on this machine has yet to read."""
+    with open("/proc/net/tcp", encoding="ascii") as lines:
+        for line in list(lines)[1:]:
+            field = line.split()
+            if [int(address.rsplit(":", 1)[1], 16) for address in field[1:3]] == [server_port, client_port]:
+                return int(field[4].split(":")[1], 16)
+    return 0
+
+
 class Daemon:
     """A process in a session of its own with its output in a log file."""
 
