@@ -315,7 +315,7 @@ def test_a_server_without_room(start_pool, conf, reason):
     try:
         pool = start_pool(pg.address, **CACHE)
         assert reason in why(pool, "statement")
-        assert "only what is written through pgpool is seen" in pool.log()
+        waits.wait_for("the log says so", lambda: "only what is written through pgpool is seen" in pool.log())
     finally:
         pg.stop()
 
@@ -354,7 +354,7 @@ def test_another_primary(start_pool):
         standby.rows("select pg_promote()")
         waits.wait_for("the new primary is followed", lambda: streams_or_none(pool).get("node_id") == "1", 60)
         good(pool)
-        assert "all results are dropped" in pool.log()
+        waits.wait_for("the log says so", lambda: "all results are dropped" in pool.log())
     finally:
         standby.stop(signal.SIGQUIT)
         primary.stop(signal.SIGQUIT)

@@ -53,6 +53,11 @@ def column_names(body: bytes) -> list[str]:
     return names
 
 
+def logs(pool, text: str) -> None:
+    """Waits for it: what the log says of a change is written when all workers have been told of that."""
+    waits.wait_for(f"the log says {text}", lambda: text in pool.log())
+
+
 def column(pool, name: str) -> list[str]:
     return [row[name] for row in show(pool)]
 
@@ -81,7 +86,7 @@ def test_roles_and_status(trio, start_pool):
     rows = show(pool)
     assert [r["pg_role"] for r in rows] == roles(trio.at)
     assert [r["pg_status"] for r in rows] == ["up"] * 3
-    assert f"find_primary_node: primary node is {trio.at}" in pool.log()
+    logs(pool, f"find_primary_node: primary node is {trio.at}")
 
 
 def test_standby_goes_and_returns_by_itself(trio, start_pool):
@@ -90,11 +95,11 @@ def test_standby_goes_and_returns_by_itself(trio, start_pool):
     lost = trio.standbys[0]
     trio.nodes[lost].stop()
     waits.wait_for("the loss is seen", lambda: column(pool, "status")[lost] == "down" and column(pool, "pg_status")[lost] == "down")
-    assert f"health check failed on node {lost} (timeout:5)" in pool.log()
-    assert f"health check retrying on DB node: {lost} (round:1)" in pool.log()
+    logs(pool, f"health check failed on node {lost} (timeout:5)")
+    logs(pool, f"health check retrying on DB node: {lost} (round:1)")
     trio.nodes[lost].start()
     wait_settled(pool, trio.at)
-    assert f"request auto failback, node id:{lost}" in pool.log()
+    logs(pool, f"request auto failback, node id:{lost}")
 
 
 def test_everything_goes_and_returns(trio, start_pool):
@@ -122,7 +127,7 @@ def test_promotion_is_followed(trio, start_pool):
     trio.nodes[new].rows("select pg_promote()")
     waits.wait_for("the new primary is found", lambda: column(pool, "role")[new] == "primary")
     waits.wait_for("the old one is not used", lambda: column(pool, "status")[trio.at] == "quarantine")
-    assert f"node {trio.at} is a former primary on timeline 1: it is not used" in pool.log()
+    logs(pool, f"node {trio.at} is a former primary on timeline 1: it is not used")
     with logged_in(pool) as w:
         w.rows("create table written_here as select 1")
     assert trio.nodes[new].value("select count(*) from written_here") == "1"
@@ -336,7 +341,7 @@ def test_holds_survive_a_restart(trio, start_pool):
     status = ["down" if i == held else "up" for i in range(3)]
     waits.wait_for("the others are up", lambda: column(pool, "status") == status)
     waits.holds_for("it stays detached", lambda: column(pool, "status") == status, 3)
-    assert f"node {held} stays detached, as alice wanted" in pool.log()
+    logs(pool, f"node {held} stays detached, as alice wanted")
     assert "alice\tnew disk" in (home / "pgpool_status.held").read_text(encoding="utf-8")
     waits.wait_for("the status file says so", lambda: (home / "pgpool_status").read_text(encoding="utf-8").split() == status)
     waits.wait_for("the other one answers", lambda: column(pool, "pg_status")[other] == "up")

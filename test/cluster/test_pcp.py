@@ -357,7 +357,7 @@ def test_detach_and_attach(pool):
     assert pool.pcp.ok("node_info").split()[2:5:2] == ["3", "down"]
     assert pool.pcp.ok("attach_node", "-n", "0") == "pcp_attach_node -- Command Successful\n"
     waits.wait_for("the node is up again", lambda: nodes(pool)[3] == "up")
-    assert "PCP user op" in pool.log()
+    waits.wait_for("the log says who", lambda: "PCP user op" in pool.log())
     assert "node id 5 is not valid" in pool.pcp.refused("attach_node", "5")
     assert "node id : 5 status: [0] is not valid" in pool.pcp.refused("detach_node", "5")
     assert "the reason is too long" in pool.pcp.refused("detach_node", "0", "--why", "x" * 128)

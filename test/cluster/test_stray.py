@@ -6,7 +6,7 @@ import pytest
 from pgt import postgres, waits
 from pgt.pcp_tool import pcp
 from pgt.trio import Trio, follow
-from test_monitor import column, logged_in, pool_for, show, wait_settled
+from test_monitor import column, logged_in, logs, pool_for, show, wait_settled
 
 
 @pytest.fixture(params=[0, 2], ids=["primary0", "primary2"])
@@ -34,8 +34,7 @@ def write_lands_on(pool, node: postgres.Postgres, table: str) -> bool:
 
 def test_an_accident_takes_no_writes(trio, start_pool):
     pool, new = stray(trio, start_pool)
-    assert (f"WARNING:  node {new} was promoted beside the primary, node {trio.at}, which lives and is followed: it is not used"
-            in pool.log()), pool.log()
+    logs(pool, f"WARNING:  node {new} was promoted beside the primary, node {trio.at}, which lives and is followed: it is not used")
     assert write_lands_on(pool, trio.primary, "at_home")
     other = next(i for i in trio.standbys if i != new)
     trio.nodes[other].stop()  # for a moment nobody follows
