@@ -113,7 +113,8 @@ def test_they_outlive_the_monitor(trio, start_pool):
     waits.wait_for("and the next", lambda: pool.log().count("is still running") == 2)
     (facts / "go").write_text("go\n", encoding="ascii")
     waits.wait_for("it runs for the other one", lambda: lines("began") == ["0", str(3 - new)])
-    assert "follow_primary_command: done with 0" in pool.log() and lines("ended") == ["0"]
+    waits.wait_for("the log says how the first one ended", lambda: "follow_primary_command: done with 0" in pool.log())
+    assert lines("ended") == ["0"]
     pid = monitor_pid(pool)
     procs.stand_still(pid)
     (facts / "go").write_text("go\n", encoding="ascii")
