@@ -642,7 +642,7 @@ void cached_query_sent(struct client *c, struct slice sql, const struct plan_fou
 void cached_unread_sent(struct client *c);
 /* Of a sequence: a Bind, p == NULL: of what is not known. */
 void cached_bound(struct client *c, const struct prep *p, struct slice values);
-/* These bytes go to the client. */
+/* These bytes go to the client, or have gone (n == 0). */
 void results_see(struct client *c, const char *p, size_t n);
 /* The exchange is over, c->link is quiet. */
 void cached_over(struct client *c);

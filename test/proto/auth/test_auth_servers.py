@@ -99,7 +99,9 @@ def test_iterations_of_a_server_stop_nobody(request):
     salted = hashlib.pbkdf2_hmac("sha256", b"costly_pw", salt, 1000000)
     stored = hashlib.sha256(hmac.digest(salted, b"Client Key", "sha256")).digest()
     parts = [base64.b64encode(x).decode() for x in (salt, stored, hmac.digest(salted, b"Server Key", "sha256"))]
-    pg.rows(f"create role costly login password 'SCRAM-SHA-256$1000000:{parts[0]}${parts[1]}:{parts[2]}'")
+    with Wire(pg.socket, seconds=100) as w:  # the server tries whether it is the empty password
+        w.login()
+        w.rows(f"create role costly login password 'SCRAM-SHA-256$1000000:{parts[0]}${parts[1]}:{parts[2]}'")
     house.make_user(pg, "busy", "trust")
     pool = house.start_auth_pool([pg.address], hba="host all all all password\n", passwd="costly:costly_pw\nbusy:busy_pw\n",
                                  num_init_children=1)

@@ -244,13 +244,17 @@ def test_a_write_behind_the_read(pg, pool):
 
 
 def test_a_client_that_does_not_read_holds_up_nobody(pg, pool):
+    """The next one who asks does not wait for it, and keeps the result for all others."""
     text = f"select repeat('x', 10000), c from fu, generate_series(1, 700) -- {next(numbers)}."
     slow = Wire(pool.address, seconds=60, rcvbuf=4096)
-    slow.login()
+    slow.login(application_name="slow")
     others = [login(pool) for _ in range(6)]
+    before = int(others[0].rows("show pool_cache")[0][0])
     send(slow, text)
+    wait_for("it asks first", lambda: [r for r in others[0].rows("show pool_clients") if b"slow" in r and b"active" in r])
     for w in others:
         assert len(ask(w, text)) == 700
+    assert int(others[0].rows("show pool_cache")[0][0]) == before + 5
     slow.reset()
 
 

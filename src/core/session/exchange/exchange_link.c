@@ -80,6 +80,8 @@ static void tell(struct client *c, struct link *link, const char *p, size_t n)
     if (c->sstate->errand->cache != NULL)
         results_see(c, p, n);
     client_pass_reply(c, link, p, n);
+    if (stream_lags(&c->stream) && c->sstate->errand->cache != NULL)
+        results_see(c, p, 0); /* the next ones may come only when it reads */
 }
 
 HOT static void exchange_on_bytes(void *owner, struct link *link, const char *p, size_t n)

@@ -61,10 +61,8 @@ static struct results_filling *filling_at(struct cached *sc, unsigned n)
 
 void results_fill_count(struct client *c, unsigned nstatements)
 {
-    struct cached *sc = c->sstate->errand->cache;
-
-    if (sc != NULL)
-        sc->nstatements = (uint8_t)nstatements;
+    if (c->sstate->errand->cache != NULL)
+        c->sstate->errand->cache->nstatements = (uint8_t)nstatements;
 }
 
 void results_fill_begin(struct client *c, const struct qcache_judgement *j,
@@ -141,7 +139,7 @@ HOT void results_see(struct client *c, const char *p, size_t n)
         return;
     }
     buf_put(&sc->seen, p, n);
-    for (i = 0; stream_is_clogged(&c->stream) && (f = filling_at(sc, i)) != NULL; i++)
+    for (i = 0; stream_lags(&c->stream) && (f = filling_at(sc, i)) != NULL; i++)
         cache_fill_let_go(f->fill); /* this client is slow */
 }
 
