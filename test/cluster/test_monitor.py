@@ -205,7 +205,7 @@ def test_nothing_configured_but_hosts(trio, start_pool):
     """Without a period the primary is still searched for, and the servers are then left alone."""
     pool = start_pool(*[n.address for n in trio.nodes])
     waits.wait_for("roles are found", lambda: column(pool, "role") == roles(trio.at))
-    assert trio.primary.sessions("application_name = 'pgpool monitor'") == []
+    waits.wait_for("nobody looks any more", lambda: trio.primary.sessions("application_name = 'pgpool monitor'") == [])
 
 
 @pytest.mark.parametrize("trio", [2], indirect=True)

@@ -109,7 +109,7 @@ def test_drop_database_closes_its_free_links(alone, start_pool, mode, extended):
         text = 'drop database "Two, with force"'
         found = by_extended(w, text) if extended else w.simple(text)
         assert [m.type for m in found if m.type == "E"] == [], found
-        assert set(alone.sessions("datname = 'one'")) == kept
+        assert set(alone.sessions("datname = 'one'")) >= kept, "one that was being opened may be there by now"
 
 
 def gone(pool, *databases: str) -> None:
@@ -176,7 +176,7 @@ def test_drop_database_however_it_is_said(alone, start_pool, mode):
             assert user.rows("select pg_backend_pid()") == in_use
         if mode == "transaction":
             waits.wait_for("the others have gone", lambda: links(names[3]) == [int(in_use[0][0])])
-        assert links(names[4]) == kept
+        assert set(links(names[4])) >= set(kept)
 
 
 def test_failover_on_backend_error(alone, start_pool):
