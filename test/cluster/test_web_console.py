@@ -77,6 +77,19 @@ def test_session(pg, start_pool):
     assert login.get("nodes").status == 401 and login.get("session").json()["user"] == ""
 
 
+def test_scram_verifier(pg, start_pool):
+    """A user of pcp.conf whose line is a verifier logs in with the password, and with nothing else."""
+    pool = console_pool(start_pool, pg.address)
+    with Wire(pg.address) as w:
+        w.login(user="postgres")
+        verifier = w.value("select rolpassword from pg_authid where rolname = 'scram_user'")
+    (pool.home / "pcp.conf").write_text(f"op:{verifier}\n", encoding="ascii")
+    assert Login(pool, "op", "scram_user_pw").do("reload").status == 200
+    for password in ("scram_user", verifier):
+        fields = urlencode({"user": "op", "password": password})
+        assert web.ask(pool.web, "/api/v1/login", "POST", fields, **FORM).status == 401
+
+
 def test_refused_logins(pg, start_pool):
     pool = console_pool(start_pool, pg.address)
 
@@ -155,7 +168,7 @@ def test_detach_and_attach(pg, start_pool):
     assert refused["node_id"] == 0 and "no primary to copy" in refused["cause"] and refused["actor"].startswith("HTTP user op")
     assert login.do("attach", node="0").status == 200
     waits.wait_for("it is up again", lambda: login.get("nodes").json()["rows"][0]["status"] == "up")
-    login.wait_event("attach")
+    assert login.wait_event("attach")["actor"].startswith("HTTP user op")
 
 
 def test_wrong_orders(pg, start_pool):
@@ -218,6 +231,8 @@ def test_pause_and_resume(pg, start_pool):
     assert login.wait_event("reconnect")["text"] == "reconnect of all databases, as an operator ordered"
     assert Login(pool, "looker", "glasses").do("pause").status == 403
     assert login.get("orders").json()["rows"][0]["paused"] is False
+    mine = {e["event"] for e in login.events() if e["actor"].startswith("HTTP user op, 127.0.0.1")}
+    assert mine >= {"pause", "resume", "drain", "reconnect"}, mine
 
 
 def test_pause_is_waited_for(pg, start_pool):
@@ -258,7 +273,7 @@ def test_statements(pg, start_pool):
         assert {s["statement"] for s in hidden} == {"<insufficient privilege>"}
         assert Login(pool, "looker", "glasses").do("forget").status == 403
         assert login.do("forget").status == 200
-        login.wait_event("reset")
+        assert login.wait_event("reset")["actor"].startswith("HTTP user op")
         waits.wait_for("it is forgotten", lambda: found() == [])
 
 
@@ -309,7 +324,7 @@ def test_reload(pg, start_pool):
     file, line = setting("client_idle_limit")["source"].rsplit(":", 1)
     assert Path(file).read_text(encoding="utf-8").splitlines()[int(line) - 1].startswith("client_idle_limit = ")
     assert setting("log_client_limit")["source"] == ""
-    login.wait_event("reload")
+    assert login.wait_event("reload")["actor"].startswith("HTTP user op")
     with open(pool.conf_path, "a", encoding="utf-8") as file:
         file.write("max_clients = nonsense\n")
     answer = login.do("reload")

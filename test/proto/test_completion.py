@@ -72,6 +72,34 @@ def test_options(folder, program):
     assert offered(folder, *program.split(), "--he") == {"--help"}
 
 
+ZSH = shutil.which("zsh")
+# What compadd would offer is printed; words that do not fit what is typed are zsh's to leave out.
+IN_ZSH = """compadd() { [[ $1 == -- ]] && shift; print -l -- "$@"; }
+_files() { print -- FILES; }
+complete_words() { local -a words; words=("$@"); local CURRENT=$#words; source "$SCRIPT"; }
+for line in "${(f)LINES_TO_TRY}"; do
+    print -- "= $line"
+    if [[ $line == *' -' ]]; then complete_words ${(s: :)line}; else complete_words ${(s: :)line} ''; fi
+done
+"""
+
+
+@pytest.mark.skipif(ZSH is None, reason="zsh is not installed")
+def test_zsh(folder):
+    """What its file says, read by zsh: the same options, files and words."""
+    programs = [p for p in PROGRAMS if p != "pgpool top" or (folder / "pgpool-top").exists()]
+    lines = [f"{program} -" for program in programs] + ["pgpool -m", "pgpool -f", "wd_cli -I", "pgpool --describe"]
+    done = subprocess.run([ZSH, "-f", "-c", IN_ZSH], capture_output=True, text=True, check=True, timeout=120, cwd=folder,
+                          env={**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "LINES_TO_TRY": "\n".join(lines),
+                               "SCRIPT": str(SCRIPT.with_name("_pgpool"))})
+    assert done.stderr == ""
+    found = {part.split("\n", 1)[0]: set(part.split("\n")[1:]) for part in re.split(r"^= ", done.stdout, flags=re.M)[1:]}
+    for program in programs:
+        assert found[f"{program} -"] >= options_of(program), (program, options_of(program) - found[f"{program} -"])
+    assert found["pgpool -m"] >= {"smart", "fast", "immediate"} and "FILES" in found["pgpool -f"]
+    assert found["wd_cli -I"] >= {"DEAD", "ALIVE"} and found["pgpool --describe"] >= {"sample", "man", "roff", "json"}
+
+
 def test_words(folder):
     assert offered(folder, "pgpool", "") == {"stop", "reload", "top"}
     assert offered(folder, "pgpool", "-m", "f") == {"fast"}

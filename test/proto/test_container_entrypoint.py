@@ -95,7 +95,30 @@ def test_what_is_not_known_is_said(folder):
     assert done.returncode == 0 and "PGPOOL_NO_SUCH_THING is not known" in done.stderr
 
 
+# What Bitnami's image reads (libpgpool.sh), but for names of its own folders.
+BITNAMI = ("ENABLE_POOL_HBA ENABLE_POOL_PASSWD USER_CONF_FILE USER_HBA_FILE PASSWD_FILE DAEMON_USER DAEMON_GROUP PORT_NUMBER BACKEND_NODES "
+           "SR_CHECK_USER SR_CHECK_PERIOD SR_CHECK_DATABASE SR_CHECK_PASSWORD POSTGRES_USERNAME POSTGRES_PASSWORD ADMIN_USERNAME ADMIN_PASSWORD "
+           "ENABLE_LDAP TIMEOUT ENABLE_LOG_CONNECTIONS ENABLE_LOG_HOSTNAME ENABLE_LOG_PCP_PROCESSES ENABLE_LOG_PER_NODE_STATEMENT "
+           "ENABLE_LOAD_BALANCING ENABLE_STATEMENT_LOAD_BALANCING DISABLE_LOAD_BALANCE_ON_WRITE NUM_INIT_CHILDREN RESERVED_CONNECTIONS MAX_POOL "
+           "CHILD_MAX_CONNECTIONS CHILD_LIFE_TIME CONNECTION_LIFE_TIME CLIENT_IDLE_LIMIT HEALTH_CHECK_USER HEALTH_CHECK_PASSWORD "
+           "HEALTH_CHECK_PERIOD HEALTH_CHECK_TIMEOUT HEALTH_CHECK_MAX_RETRIES HEALTH_CHECK_RETRY_DELAY CONNECT_TIMEOUT HEALTH_CHECK_PSQL_TIMEOUT "
+           "POSTGRES_CUSTOM_USERS POSTGRES_CUSTOM_PASSWORDS AUTO_FAILBACK BACKEND_APPLICATION_NAMES AUTHENTICATION_METHOD AES_KEY "
+           "FAILOVER_ON_BACKEND_SHUTDOWN FAILOVER_ON_BACKEND_ERROR DISCARD_STATUS ENABLE_TLS TLS_CERT_FILE TLS_KEY_FILE TLS_CA_FILE "
+           "TLS_PREFER_SERVER_CIPHERS LOG_LINE_PREFIX CLIENT_MIN_MESSAGES ADMIN_PASSWORD_FILE POSTGRES_PASSWORD_FILE SR_CHECK_PASSWORD_FILE "
+           "HEALTH_CHECK_PASSWORD_FILE").split()
+
+
+def test_bitnamis_names(folder):
+    """All of them are known, with the values that its manual gives them."""
+    done = run(folder, **BASE, **{f"PGPOOL_{name}": "" for name in BITNAMI if name != "BACKEND_NODES"})
+    assert done.returncode == 0 and done.stderr == ""
+    (folder / "pgpool.conf").unlink()
+    done = run(folder, **BASE, PGPOOL_ENABLE_LDAP="no", PGPOOL_PASSWD_FILE="pool_passwd", PGPOOL_AUTO_FAILBACK="no", PGPOOL_DISCARD_STATUS="yes")
+    assert done.returncode == 0 and done.stderr == "" and "auto_failback = off" in (folder / "pgpool.conf").read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("env, says", [
+    ({**BASE, "PGPOOL_ENABLE_LDAP": "yes"}, "PGPOOL_USER_HBA_FILE a file with a rule"),
     ({}, "PGPOOL_BACKEND_NODES is needed"),
     ({"PGPOOL_BACKEND_NODES": "pg-0:5432"}, "is not NUMBER:HOST:PORT"),
     ({**BASE, "PGPOOL_ENABLE_TLS": "perhaps"}, "neither yes nor no"),

@@ -2,6 +2,7 @@
 """test_manifests: compose file and Kubernetes manifests fit the entrypoint, the Containerfile and what pgpool serves."""
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -82,6 +83,25 @@ def test_nothing_of_the_packages_is_in_tmp():
     assert in_tmp <= set(re.findall(r"^(\w+) = '/(?:run|var/lib)/pgpool'", head, re.M))
     assert in_tmp <= set(re.findall(r'^ +text (\w+) "\$(?:run|work)"', ENTRYPOINT, re.M))
     assert "PrivateTmp=yes" in (TOP / "packaging/pgpool.service").read_text(encoding="utf-8")
+
+
+ANALYZE = shutil.which("systemd-analyze")
+
+
+@pytest.mark.skipif(ANALYZE is None, reason="systemd-analyze is not installed")
+def test_the_unit_by_systemds_own_judge(tmp_path):
+    """Nothing in it is unknown, and what it leaves open is little: 9.6 of 10 is a unit that takes nothing away."""
+    text = (TOP / "packaging/pgpool.service").read_text(encoding="utf-8")
+    unit = tmp_path / "pgpool.service"
+    unit.write_text(text.replace("/usr/bin/pgpool", "/bin/true").replace("man:pgpool(1) ", ""), encoding="utf-8")
+    said = subprocess.run([ANALYZE, "verify", unit], capture_output=True, text=True, check=False, timeout=60)
+    about = [line for line in said.stderr.splitlines() if "pgpool.service" in line]
+    assert not about, said.stderr
+    judged = subprocess.run([ANALYZE, "security", "--offline=true", "--threshold=25", unit], capture_output=True, text=True, check=False, timeout=60)
+    if "unrecognized option" in judged.stderr:
+        pytest.skip("an old systemd-analyze")
+    assert judged.returncode == 0, (judged.stdout[-300:], judged.stderr)
+    assert "exposure level for pgpool.service" in judged.stdout
 
 
 def test_the_manual_has_every_name():

@@ -62,6 +62,18 @@ def test_settings(folder, text):
         assert "there is no server" not in said, said
 
 
+PGPOOL2_SAMPLE = Path("/usr/share/doc/pgpool2/examples/pgpool.conf.sample")
+
+
+@pytest.mark.skipif(not PGPOOL2_SAMPLE.exists(), reason="pgpool-II's sample is not here (Debian: pgpool2)")
+def test_a_file_of_pgpool2(folder):
+    """As who comes from pgpool-II is told to do: its file is read, with every setting that its sample has, and says what has no effect."""
+    shown = re.findall(r"^#?([a-z_0-9]+) = ('[^']*'|\S+)", PGPOOL2_SAMPLE.read_text(encoding="utf-8"), re.M)
+    assert len(shown) > 150
+    left = ("unix_socket_directories", "socket_dir", "pcp_socket_dir", "wd_ipc_socket_dir", "work_dir", "logdir", "memqcache_oiddir")
+    test_settings(folder, "".join(f"{name} = {value}\n" for name, value in shown if name not in left) + f"wd_ipc_socket_dir = '{folder}'\n")
+
+
 def test_commands(pg, start_pool):
     """In a session; each is taken by pgpool, and not by the server, which knows none of them."""
     pool = start_pool(pg.address, num_init_children=1)

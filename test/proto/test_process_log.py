@@ -3,14 +3,17 @@
 
 Needs $PGPOOL_BIN, no PostgreSQL.
 """
+import grp
 import json
 import os
+import pwd
 import re
 import shutil
 import signal
 import socket
 import stat
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -54,6 +57,40 @@ def test_log_rotates_when_asked(make):
     os.kill(h.wait_title(LOGGER, 1)[0], signal.SIGUSR1)  # directly, as logrotate scripts do
     assert h.stop() == 0
     assert "Pgpool-II system is shutdown" in sorted(h.home.glob("log/*"))[-1].read_text(encoding="utf-8")
+
+
+LOGROTATE = shutil.which("logrotate")
+
+
+@pytest.mark.skipif(LOGROTATE is None, reason="logrotate is not installed")
+def test_logrotate(make):
+    """The file of the packages: the old log is moved away, pgpool goes on in a new one, nothing is lost."""
+    h = make(logging_collector=True, log_directory="log", log_filename="p.log", log_file_mode="0640").start()
+    user, group = pwd.getpwuid(os.getuid()).pw_name, grp.getgrgid(os.getgid()).gr_name
+    text = (Path(__file__).parents[2] / "packaging/pgpool.logrotate").read_text(encoding="utf-8")
+    for here, there in (("/var/log/pgpool", h.home / "log"), ("/run/pgpool/pgpool.pid", h.pid_path), ("pgpool adm", f"{user} {group}")):
+        assert here in text, here
+        text = text.replace(here, str(there))
+    conf = h.home / "logrotate.conf"
+    conf.write_text(text, encoding="utf-8")
+    conf.chmod(0o644)
+    log = h.home / "log" / "p.log"
+    h.wait_log("successfully started", files=True)
+    log.parent.chmod(0o755)
+    inode = log.stat().st_ino
+    done = subprocess.run([LOGROTATE, "-f", "-s", h.home / "state", conf], capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0 and "error" not in done.stderr, done.stderr
+    old = h.home / "log" / "p.log.1"
+    assert old.stat().st_ino == inode and log.stat().st_ino != inode
+    assert stat.S_IMODE(log.stat().st_mode) == 0o640
+
+    def goes_on() -> bool:
+        """A line that was on its way when the logger heard of it may still be in the old file."""
+        os.kill(h.pid, signal.SIGHUP)
+        return "is in use" in log.read_text(encoding="utf-8")
+    waits.wait_for("it goes on in the new file", goes_on, 20)
+    assert h.stop() == 0
+    assert "successfully started" in old.read_text(encoding="utf-8") and "shutdown" in log.read_text(encoding="utf-8")
 
 
 def test_reload_moves_the_log(make):
