@@ -54,7 +54,10 @@ static const struct top_view *view_of(const char *name)
         if (strcmp(top_views[i].name, name) == 0)
             return &top_views[i];
     }
-    fprintf(stderr, "pgpool top: there is no view \"%s\"\n", name);
+    fprintf(stderr, "pgpool top: there is no view \"%s\"; there are:", name);
+    for (i = 0; i < top_nviews; i++)
+        fprintf(stderr, " %s", top_views[i].name);
+    fputc('\n', stderr);
     return NULL;
 }
 

@@ -181,7 +181,12 @@ static void set_primary(struct decide *d, int primary, int64_t now_us)
             primary);
     else if (primary == VIEW_NO_NODE)
         decide_note(d, DECIDE_EV_NO_PRIMARY, old, old, now_us,
-            "find_primary_node_repeatedly: waiting for finding a primary node");
+            "find_primary_node_repeatedly: waiting for finding a primary node")
+            ->hint =
+            d->rules.auto_promote || d->rules.has.failover_command
+                ? "Writes wait for up to failover_wait; SHOW POOL_EVENTS says what is done."
+                : "Nobody is promoted by itself (auto_promote is off, failover_command is "
+                  "empty): pcp_promote_node -s does it, or whatever manages the servers.";
     else
         decide_note(d, DECIDE_EV_PRIMARY, primary, old, now_us,
             "find_primary_node: primary node is %d", primary);

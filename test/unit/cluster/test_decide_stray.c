@@ -267,6 +267,29 @@ START_TEST(what_a_reload_adds_is_down_until_it_answers)
 }
 END_TEST
 
+/* What to do next stands beside the loss: who reads it at night may not know that nobody acts. */
+START_TEST(who_is_without_a_primary_is_told_who_acts)
+{
+    static struct decide_event taken[DECIDE_MAX_EVENTS]; /* too big for the stack */
+    const char *hint = NULL;
+    int i;
+    int n;
+
+    d->rules.auto_promote = _i == 1;
+    d->rules.has.failover_command = _i == 2;
+    for (i = 0; i < 3; i++)
+        says(i, i == 0, i != 0, 1, SYSTEM_ID);
+    (void)decide_take_events(d, taken, DECIDE_MAX_EVENTS);
+    decide_detach(d, 0, "alice", "", now_us);
+    n = decide_take_events(d, taken, DECIDE_MAX_EVENTS);
+    for (i = 0; i < n; i++)
+        if (taken[i].type == DECIDE_EV_NO_PRIMARY)
+            hint = taken[i].hint;
+    ck_assert_ptr_nonnull(hint);
+    ck_assert_int_eq(strstr(hint, "pcp_promote_node") != NULL, _i == 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("decide_stray");
@@ -277,6 +300,7 @@ int main(void)
     tcase_add_test(t, a_stray_is_remembered);
     tcase_add_test(t, at_the_start_the_lowest_counts);
     tcase_add_test(t, what_a_reload_adds_is_down_until_it_answers);
+    tcase_add_loop_test(t, who_is_without_a_primary_is_told_who_acts, 0, 3);
     suite_add_tcase(s, t);
     return run_suite(s);
 }
