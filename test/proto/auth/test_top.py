@@ -203,7 +203,7 @@ def test_the_terminal_goes_away(pool):
 
 
 def test_mistakes(pool):
-    for more, says in [(["nothing"], "no view"), (["-i", "x"], "no time between"), ([], "--once")]:
+    for more, says in [(["nothing"], "no view \"nothing\"; there are: clients servers queue"), (["-i", "x"], "no time between"), ([], "--once")]:
         args, env = command(pool, *more)
         done = subprocess.run(args, env=env, capture_output=True, text=True, check=False, timeout=30 * SCALE)
         assert done.returncode == 2 and says in done.stderr
