@@ -501,7 +501,7 @@ def test_links_and_reports(pg, start_pool, page):
         log_in(page, pool)
         page.js("location.hash = '#clients'")
         page.wait("document.body.dataset.page === 'clients' && document.querySelectorAll('#main table').length === 2")
-        assert "on a link" in page.js("document.querySelectorAll('#main table')[1].textContent")
+        page.wait("document.querySelectorAll('#main table')[1].textContent.includes('on a link')")
         keep(page, "clients-links")
         page.js("location.hash = '#queries'")
         page.wait("document.body.dataset.page === 'queries' && document.querySelector('#main').textContent.includes('track_statements')")
@@ -564,7 +564,7 @@ def test_order_by_keyboard(pg, start_pool, page):
     assert event["actor"].startswith("HTTP user op") and "kernel update" in json.dumps(event)
     page.js("location.hash = '#now'")
     page.wait("document.querySelector('#banner').className === 'alarm'")
-    assert "nobody can log in" in page.js("document.querySelector('#sentence').textContent")
+    page.wait("(document.querySelector('#sentence') || {textContent: ''}).textContent.includes('nobody can log in')")
     keep(page, "alarm")
 
 

@@ -93,9 +93,9 @@ def test_both_forms(pool):
         w.login()
         w.simple("select 1")
         waits.wait_for("it is counted", lambda: "pgpool_query_seconds_sum" in scrape(pool))
+        waits.wait_for("the primary is known", lambda: value(scrape(pool), "pgpool_node_primary", node="0") == 1)
         new, old = scrape(pool), scrape(pool, openmetrics=False)
         assert set(new) == set(old)
-    waits.wait_for("the primary is known", lambda: value(scrape(pool), "pgpool_node_primary", node="0") == 1)
     assert value(new, "pgpool_processes", role="worker") == 2
     assert value(new, "pgpool_process_resident_bytes", role="web") > 100000
     assert value(new, "pgpool_ready") == 1

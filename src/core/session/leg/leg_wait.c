@@ -81,7 +81,10 @@ static void look(struct timer *t)
         struct errand *errand = LIST_ENTRY(n, struct errand, homeless_node);
         struct client *c = errand->client;
 
-        if (found && may_try(errand, &ss->view, now)) {
+        /* Who could not open a link to the primary of then may go elsewhere: it is chosen anew. */
+        if (may_try(errand, &ss->view, now) &&
+            (found || (errand->refused_us == 0 && errand->not_before_us != 0))) {
+            errand->not_before_us = 0;
             lent_stop_waiting(c);
             client_unpark(c);
         } else if (now >= errand->homeless_until_us) {
