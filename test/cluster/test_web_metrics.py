@@ -245,7 +245,8 @@ def test_other_names(pg, start_pool):
                 n.split("_")[0] for n in scrape(pool)} == {"pgpool"} | p)
             assert ours <= set(scrape(pool))
         found = scrape(pool)
-    for name in (*PGPOOL2_NAMES, *BOUNCER_NAMES):
+    newest = [name.replace("stats_", "stats_totals_") for name in BOUNCER_NAMES if "_stats_" in name and name != "pgbouncer_stats_queries_total"]
+    for name in (*PGPOOL2_NAMES, *BOUNCER_NAMES, *newest):
         assert name in found, name
     assert value(found, "pgbouncer_requests_total", database="postgres") >= 1
     assert value(found, "pgbouncer_active_clients", database="postgres", user="postgres") == 1

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: PostgreSQL
 """test_exporters: programs that read SHOW for Prometheus: Debian's prometheus-pgbouncer-exporter is run; of
-pgpool2_exporter what it asks and how it reads the answers."""
+pgpool2_exporter and prometheus-community's pgbouncer_exporter what they ask and how they read the answers."""
 import os
 import re
 import shutil
@@ -75,6 +75,42 @@ def test_pgbouncers_exporter(pool):
     finally:
         daemon.kill()
         client.bye()
+
+
+# Of prometheus-community's pgbouncer_exporter: what it asks for, the labels it takes, and the columns it reads as numbers.
+COMMUNITY = {
+    "stats_totals": ("database", "query_count query_time bytes_received bytes_sent wait_time xact_count xact_time client_parse_count "
+                                 "server_parse_count bind_count"),
+    "pools": ("database user", "cl_active cl_active_cancel_req cl_waiting cl_waiting_cancel_req sv_active sv_active_cancel "
+                               "sv_being_canceled sv_idle sv_used sv_tested sv_login maxwait"),
+    "databases": ("name host port database force_user pool_mode", "pool_size reserve_pool max_connections current_connections paused disabled"),
+}
+
+
+def test_pgbouncer_exporter_of_the_community(pool):
+    """In the virtual database, by the simple protocol, columns by name; of LISTS and CONFIG rows by name."""
+    with Wire(pool.address, seconds=20) as client:
+        client.login("boss", "postgres", "boss_pw")
+        client.simple("select 1")
+        with psycopg.connect(f"host=127.0.0.1 port={pool.port} user=boss password=boss_pw dbname=pgbouncer", autocommit=True) as conn:
+            def ask(report: str) -> tuple[list[str], list[tuple]]:
+                cursor = psycopg.ClientCursor(conn)
+                cursor.execute(f"SHOW {report};")
+                return [column.name for column in cursor.description], cursor.fetchall()
+            for report, (labels, figures) in COMMUNITY.items():
+                names, rows = ask(report)
+                assert {*labels.split(), *figures.split()} <= set(names) and rows, report
+                for row in rows:
+                    cells = dict(zip(names, row))
+                    assert all(re.fullmatch(r"\d+", cells[name]) for name in figures.split()), (report, cells)
+            names, rows = ask("LISTS")
+            assert names == ["list", "items"] and all(re.fullmatch(r"\d+", items) for _, items in rows)
+            assert {"databases", "users", "pools", "used_clients", "used_servers", "dns_names"} <= {name for name, _ in rows}
+            names, rows = ask("CONFIG")
+            assert len(names) == 4
+            settings = {row[0]: row[1] for row in rows}
+            assert settings["max_client_conn"].isdigit() and settings["max_user_connections"].isdigit()
+            assert ask("VERSION")[0] == ["version"] and ask("STATS")[1]
 
 
 def test_pgpool2_exporter(pool):
