@@ -28,7 +28,8 @@ struct hook_facts {
     enum hook_kind kind;
     const char *reason;
     const char *who;
-    struct hook_node node;        /* lost, returned, or to follow: %d %h %p %D */
+    uint32_t epoch;        /* of the failover, in the log of a watchdog cluster; 0: it is in none */
+    struct hook_node node; /* lost, returned, or to follow: %d %h %p %D */
     struct hook_node new_main;    /* %m %H %r %R */
     struct hook_node old_main;    /* %M */
     struct hook_node old_primary; /* %P %N %S */

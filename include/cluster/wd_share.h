@@ -107,14 +107,15 @@ struct wd_seen {
 /* MAIL_WD_SAYS: what the monitor has to do by. */
 struct wd_says {
     uint32_t serial;
-    bool is_leader;     /* with a majority heard */
-    int32_t primary;    /* that all agree on; VIEW_NO_NODE: none */
-    uint32_t timeline;  /* that it was on; 0: not known */
-    bool acts_alone;    /* nobody leads, and the settings let each pgpool act then */
-    uint64_t may[2];    /* servers about which failover may go on, here */
-    uint64_t barred[2]; /* servers that are former primaries, whatever they say */
-    uint64_t known[2];  /* servers of which the log knows whether they are detached */
-    uint64_t held[2];   /* and those that are */
+    bool is_leader;                 /* with a majority heard */
+    int32_t primary;                /* that all agree on; VIEW_NO_NODE: none */
+    uint32_t timeline;              /* that it was on; 0: not known */
+    bool acts_alone;                /* nobody leads, and the settings let each pgpool act then */
+    uint64_t may[2];                /* servers about which failover may go on, here */
+    uint64_t barred[2];             /* servers that are former primaries, whatever they say */
+    uint64_t known[2];              /* servers of which the log knows whether they are detached */
+    uint64_t held[2];               /* and those that are */
+    uint32_t epoch[VIEW_MAX_NODES]; /* of the last failover about each; 0: there was none */
     char who[VIEW_MAX_NODES][VIEW_WHO_BYTES];
     char why[VIEW_MAX_NODES][VIEW_WHY_BYTES];
 };

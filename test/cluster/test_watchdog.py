@@ -4,6 +4,7 @@ Real servers where servers are lost."""
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -462,8 +463,11 @@ def test_a_lost_primary_is_replaced_once(trio, cluster):  # noqa: F811
     assert sum(n.daemon is not None and n.value("select pg_is_in_recovery()") == "f" for n in trio.nodes) == 1
 
 
-def test_detached_is_detached_for_all(trio, cluster):  # noqa: F811
-    three = cluster([n.address for n in trio.nodes], **QUICK).start()
+def test_detached_is_detached_for_all(trio, cluster, tmp_path):  # noqa: F811
+    """The command about it is run by the one that leads, with the number of the failover in the log of all."""
+    tmp_path.chmod(0o777)
+    ran = tmp_path / "ran"
+    three = cluster([n.address for n in trio.nodes], failover_command=[f"echo {i} %d $PGPOOL_EPOCH >> {ran}" for i in range(3)], **QUICK).start()
     leader = three.wait_leader(0, 1, 2)
     wait_settled(three, trio.at, 0, 1, 2)
     other = next(i for i in range(3) if i != leader)
@@ -471,6 +475,11 @@ def test_detached_is_detached_for_all(trio, cluster):  # noqa: F811
     three.sides[other].ok("detach_node", "-n", str(node))
     for i in range(3):
         waits.wait_for("it is down", lambda i=i: column(three.pools[i], "status")[node] == "down", 60)
+    waits.wait_for("its command has run", lambda: ran.exists() and ran.read_text(encoding="ascii").endswith("\n"))
+    three.wait_events(f", about node {node}, is over", 0, 1, 2)
+    epochs = re.findall(rf"failover (\d+), about node {node}, is over", "\n".join(three.events(other)))
+    lines = [line.split()[1:] for line in ran.read_text(encoding="ascii").splitlines()]
+    assert [found for found in lines if found[0] == str(node)] == [[str(node), epoch] for epoch in epochs], "all pgpools together run it once"
     # Also for who was away.
     third = next(i for i in range(3) if i not in (leader, other))
     three.kill(third)

@@ -135,6 +135,10 @@ def test_orders_for_all(cluster):  # noqa: F811
     assert ask(three, other, "c", Command="RELOAD_CONFIG_CLUSTER")[0] == "7"
     for i in range(3):
         waits.wait_for("it has read its file", lambda i=i: "reload config files" in three.pools[i].log())
+    assert ask(three, other, "c", Command="LOGROTATE_CLUSTER")[0] == "7"
+    for i in range(3):
+        if i != other:
+            waits.wait_for("it is told", lambda i=i: "watchdog received the log rotate command" in three.pools[i].log())
     assert ask(three, other, "f", Function="DEGENERATE_BACKEND_REQUEST", NodeIDList=["x"])[0] == "6"
     daemons = [pool.daemon for pool in three.pools]
     assert ask(three, other, "c", Command="SHUTDOWN_CLUSTER", Mode="fast")[0] == "7"

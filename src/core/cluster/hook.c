@@ -203,6 +203,15 @@ static int env_number(struct buf *out, const char *prefix, const char *name, int
     return 1;
 }
 
+static int env_epoch(struct buf *out, uint32_t epoch)
+{
+    buf_printf(out, "PGPOOL_EPOCH=");
+    if (epoch != 0)
+        buf_printf(out, "%" PRIu32, epoch);
+    buf_put_byte(out, '\0');
+    return 1;
+}
+
 static int env_node(struct buf *out, const char *prefix, const struct hook_node *n)
 {
     bool exists = n->id != VIEW_NO_NODE;
@@ -222,6 +231,7 @@ int hook_env(const struct hook_facts *f, struct buf *out)
 
     n += env_text(out, "REASON", f->reason);
     n += env_text(out, "ACTOR", f->who);
+    n += env_epoch(out, f->epoch);
     n += env_node(out, "NODE", &f->node);
     n += env_node(out, "NEW_PRIMARY", &f->new_main);
     n += env_node(out, "OLD_MAIN", &f->old_main);
@@ -312,6 +322,11 @@ void hook_json(const struct hook_facts *f, struct buf *out)
     json_text(out, f->reason);
     buf_printf(out, ",\"actor\":");
     json_text(out, f->who);
+    buf_printf(out, ",\"epoch\":");
+    if (f->epoch == 0)
+        buf_printf(out, "null");
+    else
+        buf_printf(out, "%" PRIu32, f->epoch);
     json_node(out, "node", &f->node);
     json_node(out, "new_primary", &f->new_main);
     json_node(out, "old_main", &f->old_main);

@@ -124,6 +124,7 @@ static void gather(const struct monitor *m, const struct failover_do *what, stru
     f->kind = what->type == FAILOVER_DO_COMMAND ? HOOK_FAILOVER : what->hook;
     f->reason = what->reason;
     f->who = what->who[0] == '\0' ? "monitor" : what->who;
+    f->epoch = f->kind == HOOK_FAILOVER ? monitor_wd_epoch(m, what->node) : 0;
     f->node = node_of(conf, what->node);
     f->new_main = node_of(conf, what->target);
     f->old_main = node_of(conf, what->old);

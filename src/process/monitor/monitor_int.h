@@ -69,6 +69,8 @@ struct monitor {
     uint32_t wd_serial;   /* of the last word of the watchdog */
     bool is_wd_alone;     /* nobody leads, and this pgpool may act then */
     int64_t led_until_us; /* by the boot clock: nobody else leads before */
+    /* Of the last failover about each server, in the log of all pgpools. */
+    uint32_t wd_epoch[VIEW_MAX_NODES];
     bool is_seen_told;
     struct decide_facts facts; /* scratch: the probe's words in the decision's form */
     struct decide_event events[DECIDE_MAX_EVENTS];
@@ -136,6 +138,9 @@ bool monitor_wd_led(struct monitor *m, const struct mail *mail);
 bool monitor_wd_take(struct monitor *m, const struct mail *mail);
 /* Tells the watchdog what is found, when that has changed. */
 void monitor_wd_tell(struct monitor *m);
+/* The number, in the log of all pgpools, of the failover about `node` that goes on here; 0: it is
+ * in no log. */
+uint32_t monitor_wd_epoch(const struct monitor *m, int node);
 /* Hands an operator's word on. False: there is no watchdog, it is for us. */
 bool monitor_wd_pass(struct monitor *m, const struct node_command *cmd);
 

@@ -102,12 +102,21 @@ bool monitor_wd_take(struct monitor *m, const struct mail *mail)
         memcpy(s, mail->body, sizeof *s);
         m->wd_serial = s->serial;
         m->is_wd_alone = s->acts_alone;
+        memcpy(m->wd_epoch, s->epoch, sizeof m->wd_epoch);
         failover_allow(&m->failover, s->is_leader || s->acts_alone, s->acts_alone ? all : s->may);
         decide_agree(&m->decide, s->primary, s->timeline, s->barred, clock_wall_us());
         follow_holds(m, s);
     }
     mem_free(s);
     return ok;
+}
+
+/* What is done without the log, and a switchover, which is not in it, has no number. */
+uint32_t monitor_wd_epoch(const struct monitor *m, int node)
+{
+    bool is_agreed = is_on(m) && !m->is_wd_alone && view_has_node(m->failover.word.may, node);
+
+    return is_agreed ? m->wd_epoch[node] : 0;
 }
 
 /* A machine that hangs and goes on, or a watchdog that hangs, does not know yet that another one

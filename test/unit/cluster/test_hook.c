@@ -153,6 +153,40 @@ START_TEST(test_environment)
 }
 END_TEST
 
+/* The number of a failover that is in the log of several pgpools. */
+START_TEST(test_epoch)
+{
+    static const struct {
+        uint32_t epoch;
+        const char *env, *json;
+    } rows[] = {
+        {0, "PGPOOL_EPOCH=", "\"actor\":\"monitor\",\"epoch\":null,\"node\":"},
+        {1, "PGPOOL_EPOCH=1", "\"actor\":\"monitor\",\"epoch\":1,\"node\":"},
+        {UINT32_MAX, "PGPOOL_EPOCH=4294967295",
+            "\"actor\":\"monitor\",\"epoch\":4294967295,\"node\":"},
+    };
+    size_t i;
+    size_t at;
+
+    for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct buf env = {0};
+        struct buf json = {0};
+        int found = 0;
+
+        facts.epoch = rows[i].epoch;
+        ck_assert_int_le(hook_env(&facts, &env), HOOK_MAX_ENV);
+        for (at = 0; at < env.len; at += strlen(env.data + at) + 1)
+            found += strcmp(env.data + at, rows[i].env) == 0;
+        ck_assert_int_eq(found, 1);
+        hook_json(&facts, &json);
+        buf_put_byte(&json, '\0');
+        ck_assert_ptr_nonnull(strstr(json.data, rows[i].json));
+        buf_free(&env);
+        buf_free(&json);
+    }
+}
+END_TEST
+
 START_TEST(test_json)
 {
     struct buf out = {0};
@@ -179,6 +213,7 @@ int main(void)
     tcase_add_test(t, test_values_stay_values);
     tcase_add_test(t, test_refused_where_it_is_not_safe);
     tcase_add_test(t, test_environment);
+    tcase_add_test(t, test_epoch);
     tcase_add_test(t, test_json);
     suite_add_tcase(s, t);
     return run_suite(s);

@@ -8,7 +8,8 @@
  * to give the lead away, and no snapshots are sent, for libraft's fixture reads behind its log when
  * it cuts one that a snapshot has begun. At every step: at most one pgpool holds the address, and
  * each failover promotes at most one server. After each storm: one leads and holds the address, all
- * logs are the same, no server is forgotten. test_wd_sim [SEEDS [FIRST [STEP]]] */
+ * logs are the same, no server is forgotten. At the end a minority is cut off and the primary dies:
+ * the majority gets on. test_wd_sim [SEEDS [FIRST [STEP]]] */
 #include "config.h"
 
 #include <raft.h>
@@ -381,9 +382,9 @@ static void set_cut(int from, int to, bool on)
         raft_fixture_desaturate(&world.f, (unsigned)from, (unsigned)to);
 }
 
-static void cut_in_two(void)
+/* Nothing passes between those whose bits are set and the others. */
+static void cut_in_two(uint32_t side)
 {
-    uint32_t side = sim_below(1u << world.n);
     int i;
     int k;
 
@@ -453,7 +454,7 @@ static void make_trouble(void)
 
     switch (sim_below(world.yields ? 12 : 10)) {
     case 0:
-        cut_in_two();
+        cut_in_two(sim_below(1u << world.n));
         break;
     case 1:
     case 2:
@@ -577,6 +578,76 @@ static void check_calm(void)
         sim_fail("what all take for the primary is none");
 }
 
+/* Less than half of them. */
+static uint32_t choose_minority(void)
+{
+    int left = 1 + (int)sim_below((uint32_t)(world.n - 1) / 2);
+    uint32_t chosen = 0;
+
+    while (left > 0) {
+        uint32_t bit = 1u << sim_below((uint32_t)world.n);
+
+        left -= (chosen & bit) == 0;
+        chosen |= bit;
+    }
+    return chosen;
+}
+
+static void lose_primary(int64_t back_ms)
+{
+    int i;
+
+    for (i = 0; i < SERVERS; i++)
+        if (world.server[i].lives && world.server[i].is_primary) {
+            world.server[i].lives = false;
+            world.server[i].back_ms = back_ms;
+        }
+}
+
+static void check_majority(uint32_t minority)
+{
+    const struct wd_state *s = NULL;
+    int nleaders = 0;
+    int i;
+
+    for (i = 0; i < world.n; i++) {
+        struct wd *w = &world.pool[i].w;
+
+        if ((minority >> i & 1) != 0) {
+            if (world.pool[i].holds || wd_is_leading(w))
+                sim_fail("one of a minority leads");
+            continue;
+        }
+        if (!wd_is_leading(w))
+            continue;
+        nleaders++;
+        s = &w->state;
+        if (!world.pool[i].holds)
+            sim_fail("the leader of a majority does not hold the address");
+    }
+    if (nleaders != 1) {
+        print_pools();
+        sim_fail("a majority has no leader, or too many");
+    }
+    if (s->primary < 0 || !world.server[s->primary].lives || !world.server[s->primary].is_primary)
+        sim_fail("a majority has not replaced the primary");
+}
+
+/* A majority whose members hear each other gets on, whatever has become of the others: somebody
+ * leads, holds the address and replaces the primary that dies meanwhile. */
+static void try_majority(void)
+{
+    uint32_t minority = choose_minority();
+
+    cut_in_two(minority);
+    lose_primary(sim_now_ms() + CALM_MS + 1000);
+    run(CALM_MS, false);
+    check_majority(minority);
+    heal();
+    run(CALM_MS, false);
+    check_calm();
+}
+
 static void try_seed(int n, int nwitnesses)
 {
     struct raft_configuration conf;
@@ -626,6 +697,7 @@ static void try_seed(int n, int nwitnesses)
         run(CALM_MS, false);
         check_calm();
     }
+    try_majority();
     for (i = 0; i < n; i++) {
         mem_free(world.pool[i].w.role.env);
         wd_rollback_fini(&world.pool[i].rollback);
