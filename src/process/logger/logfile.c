@@ -176,13 +176,15 @@ static void tell_failure(const struct logfile *f, int error)
 static bool tell_gap(struct logfile *f)
 {
     char text[160];
+    struct stat st;
+    bool is_cut = fstat(f->fd, &st) == 0 && st.st_size > f->bytes; /* the last of them went half */
     int n = snprintf(text, sizeof text,
-        "WARNING:  %lu pieces of the log are missing here: they could not be written (%s)\n",
-        f->failed_writes, strerror(f->write_error));
+        "%sWARNING:  %lu pieces of the log are missing here: they could not be written (%s)\n",
+        is_cut ? "\n" : "", f->failed_writes, strerror(f->write_error));
 
     if (fd_write_all(f->fd, text, (size_t)n) == -1)
         return false;
-    f->bytes += n;
+    f->bytes = (is_cut ? st.st_size : f->bytes) + n;
     f->failed_writes = 0;
     f->write_error = 0;
     return true;

@@ -202,13 +202,14 @@ START_TEST(a_full_disk_is_said)
     ck_assert_ptr_nonnull(strstr(said, "\none\ntwo\n"));
     close(f.fd);
     f.fd = real;
+    ck_assert_int_eq(write(real, "hal", 3), 3); /* a line that went half */
     logfile_write(&f, "three\n", 6);
     logfile_write(&f, "four\n", 5);
     real = open(f.path, O_RDONLY | O_CLOEXEC);
     n = read(real, said, sizeof said - 1);
     ck_assert_int_gt((int)n, 0);
     said[n] = '\0';
-    ck_assert_ptr_nonnull(strstr(said, "2 pieces of the log are missing here"));
+    ck_assert_ptr_nonnull(strstr(said, "hal\nWARNING:  2 pieces of the log are missing here"));
     ck_assert_ptr_nonnull(strstr(said, "No space left on device"));
     ck_assert_ptr_nonnull(strstr(said, ")\nthree\nfour\n"));
     close(real);
