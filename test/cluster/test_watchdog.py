@@ -490,6 +490,22 @@ def test_detached_is_detached_for_all(trio, cluster, tmp_path):  # noqa: F811
         waits.wait_for("it is up", lambda i=i: column(three.pools[i], "status")[node] == "up", 60)
 
 
+@pytest.mark.slow
+def test_a_switchover_is_made_by_the_leader(trio, cluster):  # noqa: F811
+    """Whichever pgpool is asked: the one that leads promotes, once, and all follow."""
+    three = cluster([n.address for n in trio.nodes], **QUICK).start()
+    leader = three.wait_leader(0, 1, 2)
+    wait_settled(three, trio.at, 0, 1, 2)
+    three.wait_events(f"the primary is node {trio.at}", 0, 1, 2)
+    other, new = (leader + 1) % 3, trio.standbys[0]
+    done = three.sides[other].run("promote_node", "-s", "-n", str(new), seconds=60)
+    assert done.returncode == 0, done
+    for i in range(3):
+        waits.wait_for("all follow", lambda i=i: primary_of(three, i) == new, 60)
+    assert begun(three) == 1 and "promoting node" in three.pools[leader].log()
+    assert trio.nodes[new].value("select pg_is_in_recovery()") == "f"
+
+
 def test_a_minority_does_nothing(trio, cluster):  # noqa: F811
     three = cluster([n.address for n in trio.nodes], **QUICK).start()
     leader = three.wait_leader(0, 1, 2)
