@@ -105,8 +105,16 @@ static inline bool stream_is_clogged(struct stream *s)
         stream_flush(s);
     return s->out != NULL;
 }
+/* As stream_send does, for a peer that can do nothing before it has this: ahead of what others are
+ * told at the end of the turn, in one piece with what is kept for it. -1, too, when it is closed.
+ */
+int stream_send_ahead(struct stream *s, const char *p, size_t n);
+/* Closes a socket that nothing watches any more: behind all that is kept for the end of the turn.
+ */
+void stream_close_later(struct loop *lp, int fd);
 /* From here on the streams of this loop may keep things; without it, stream_send_later is
- * stream_send. The second one sends what is kept, and ends that. */
+ * stream_send and stream_close_later is close(2). The second one sends what is kept, closes what is
+ * to be closed, and ends that. */
 void stream_later_init(struct loop *lp);
 void stream_later_fini(struct loop *lp);
 static inline bool stream_is_tls(const struct stream *s)
@@ -125,7 +133,8 @@ bool stream_is_stale(const struct stream *s);
 /* For one whose other side sends nothing more: true when something was sent to it in the last
  * `within_ms` and did not break the connection, or a Unix socket knows that it is there. */
 bool stream_is_taken(struct stream *s, int64_t within_ms);
-/* Ends it: unsent bytes are dropped, the descriptor is closed, ops->on_closed comes later. */
+/* Ends it: unsent bytes are dropped, the descriptor is closed at the end of the turn,
+ * ops->on_closed comes later. */
 void stream_close(struct stream *s);
 /* Ends it as stream_close does, but the descriptor is returned and stays open: it travels to
  * another process. Not with TLS, whose state cannot travel. */

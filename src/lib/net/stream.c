@@ -314,11 +314,13 @@ int stream_release_fd(struct stream *s)
 
 void stream_close(struct stream *s)
 {
+    struct loop *lp = s->io.of.lp;
+
     if (s->io.fd == -1)
         return;
     if (is_marked(s, STREAM_KEPT))
         stream_flush(s);
     if (IS_TLS(s))
         tls_end(s);
-    close(stream_release_fd(s));
+    stream_close_later(lp, stream_release_fd(s));
 }

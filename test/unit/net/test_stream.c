@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: PostgreSQL
  * test_stream.c: what is kept for the end of a turn arrives, in order, before anything else that is
- * done to its stream, and for everybody. */
+ * done to its stream, and for everybody; sockets are closed behind it. */
 #include "config.h"
 
 #include <check.h>
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -203,6 +204,95 @@ START_TEST(test_one_that_is_gone_does_not_hinder_the_others)
 }
 END_TEST
 
+/* Nothing has come for it, nor the end. */
+static bool hears_nothing(int i)
+{
+    char c;
+
+    return recv(fx.peers[i].fd, &c, 1, MSG_PEEK) == -1 && errno == EAGAIN;
+}
+
+static bool hears_the_end(int i)
+{
+    char c;
+
+    return recv(fx.peers[i].fd, &c, 1, MSG_PEEK) == 0;
+}
+
+static void send_ahead(void)
+{
+    later(1, "b");
+    ck_assert_int_eq(stream_send_ahead(&fx.peers[0].stream, "a", 1), 0);
+    ck_assert_str_eq(come(0), "a");
+    ck_assert(hears_nothing(1));
+    later(0, "c");
+    ck_assert_int_eq(stream_send_ahead(&fx.peers[0].stream, "d", 1), 0);
+    ck_assert_str_eq(come(0), "cd");
+    stream_close(&fx.peers[2].stream);
+    ck_assert_int_eq(stream_send_ahead(&fx.peers[2].stream, "e", 1), -1);
+}
+
+START_TEST(test_what_is_sent_ahead_passes_others_alone)
+{
+    in_a_turn(send_ahead);
+    ck_assert_str_eq(come(0), "");
+    ck_assert_str_eq(come(1), "b");
+    ck_assert(hears_the_end(2));
+}
+END_TEST
+
+static void close_and_tell(void)
+{
+    stream_close(&fx.peers[0].stream);
+    ck_assert_int_eq(stream_fd(&fx.peers[0].stream), -1);
+    later(1, "b");
+    ck_assert(hears_nothing(0));
+    ck_assert(hears_nothing(1));
+}
+
+START_TEST(test_sockets_are_closed_at_the_end_of_the_turn)
+{
+    in_a_turn(close_and_tell);
+    ck_assert(hears_the_end(0));
+    ck_assert_str_eq(come(1), "b");
+}
+END_TEST
+
+static void tell_and_close_all(void)
+{
+    int i;
+
+    for (i = 0; i < NPEERS; i++) {
+        later(i, "a");
+        stream_close(&fx.peers[i].stream);
+    }
+}
+
+START_TEST(test_more_than_can_be_closed_later)
+{
+    int i;
+
+    in_a_turn(tell_and_close_all);
+    for (i = 0; i < NPEERS; i++) {
+        ck_assert_str_eq(come(i), "a");
+        ck_assert(hears_the_end(i));
+    }
+}
+END_TEST
+
+/* The process ends: no turn comes that would close them. */
+START_TEST(test_the_end_closes_them)
+{
+    stream_close(&fx.peers[0].stream);
+    ck_assert(hears_nothing(0));
+    stream_later_fini(&fx.loop);
+    ck_assert(hears_the_end(0));
+    stream_close(&fx.peers[1].stream);
+    ck_assert(hears_the_end(1));
+    stream_later_init(&fx.loop);
+}
+END_TEST
+
 static void tell_all_much(void)
 {
     char text[1001];
@@ -299,6 +389,10 @@ int main(void)
     tcase_add_test(tc, test_who_goes_elsewhere_has_it);
     tcase_add_test(tc, test_who_asks_whether_all_is_sent_sends_it);
     tcase_add_test(tc, test_one_that_is_gone_does_not_hinder_the_others);
+    tcase_add_test(tc, test_what_is_sent_ahead_passes_others_alone);
+    tcase_add_test(tc, test_sockets_are_closed_at_the_end_of_the_turn);
+    tcase_add_test(tc, test_more_than_can_be_closed_later);
+    tcase_add_test(tc, test_the_end_closes_them);
     tcase_add_test(tc, test_more_than_can_be_kept);
     tcase_add_test(tc, test_a_long_one_that_clogs);
     tcase_add_test(tc, test_a_turn_that_owes_something_does_not_wait);

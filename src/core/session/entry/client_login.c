@@ -321,7 +321,8 @@ void client_do_welcome(struct client *c)
     wire_put_ready(&out, link == NULL ? 'I' : link->tx_status);
     client_login_free(c);
     client_note_idle(c);
-    client_send(c, &out);
+    (void)stream_send_ahead(&c->stream, out.data, out.len);
+    buf_free(&out);
     c->kind->welcomed(c);
     client_unpark(c);
 }
@@ -363,9 +364,7 @@ void client_do_acquire(struct client *c)
             login_all_down(c);
         return;
     }
-    if (!was_waiting && login_alone(c, login_is_to_resume(c)))
-        return;
-    if (login_waits_for_look(c))
+    if ((!was_waiting && login_alone(c, login_is_to_resume(c))) || login_waits_for_look(c))
         return;
     if (req->may_reuse)
         pool_role_ask(req->pool);
