@@ -59,6 +59,9 @@ enum local_part {
     LOCAL_PART_FAILED /* with an error: the rest is skipped, up to the Sync */
 };
 
+/* NegotiateProtocolVersion. SPARED: not due, unless a link is of an older version. OVER: late */
+enum login_negotiation { NEGOTIATION_DUE, NEGOTIATION_SPARED, NEGOTIATION_OVER };
+
 /* What is needed until the login is over. */
 struct client_login {
     struct pool_request req;
@@ -70,10 +73,9 @@ struct client_login {
     uint32_t version;         /* that the client speaks; links of a pool are opened with 3.0 */
     int8_t pool_mode;         /* asked for; SSTATE_MODE_NONE: the configured one */
     bool has_no_server;       /* none can be reached: login_without_server */
-    bool is_negotiated;       /* NegotiateProtocolVersion was sent or is not due */
+    uint8_t negotiation;      /* enum login_negotiation */
     bool is_auth_told;        /* AuthenticationOk was sent */
     bool is_refusal_told;     /* to the log */
-    bool is_settled;          /* something was sent: it is too late to negotiate the protocol */
     struct slice auth_user;   /* as the client calls itself; startup.user is the servers' name */
     struct client_auth *auth; /* until the login is over */
     struct client *client;

@@ -148,16 +148,15 @@ void client_login_negotiate(struct client *c, struct buf *out)
 {
     struct client_login *login = c->login;
     const struct link *link = c->link;
-    bool was_settled = login->is_settled;
+    uint8_t was = login->negotiation;
 
-    login->is_settled = true;
-    if (was_settled)
+    login->negotiation = NEGOTIATION_OVER; /* whatever is said now */
+    if (was == NEGOTIATION_OVER)
         return;
     if (link != NULL && link->phase != LINK_DIALING && link->version < login->startup.version)
         login->version = login->startup.version = link->version;
-    else if (login->is_negotiated)
+    else if (was == NEGOTIATION_SPARED)
         return;
-    login->is_negotiated = true;
     wire_put_negotiate(out, login->version, login->unknown, login->nunknown);
 }
 

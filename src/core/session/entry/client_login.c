@@ -156,7 +156,8 @@ static void login_keep(struct client_login *login, const struct startup *st, str
     login->startup.database = login_name(again.database);
     login->startup.replication = again.is_replication ? again.replication : slice_of(NULL, 0);
     login->startup.params = &login->params;
-    login->is_negotiated = again.version <= PROTO_3_2 && again.nunknown == 0;
+    if (again.version <= PROTO_3_2 && again.nunknown == 0)
+        login->negotiation = NEGOTIATION_SPARED;
     for (i = 0; i < again.nparams; i++)
         (void)paramset_set(&login->params, again.params[i].name, again.params[i].value);
     if (again.options.n > 0)
