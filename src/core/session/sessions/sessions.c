@@ -211,20 +211,35 @@ void sessions_set_conf(struct sessions *ss, const struct conf_gen *gen)
     client_limits_on_reload(LIST_ENTRY(n, struct client, node));
 }
 
+/* One that ends may end another, who waits for its result, say: so no place in the list is kept. */
+static void end_all(struct sessions *ss)
+{
+    struct list told;
+    struct list *n;
+
+    list_init(&told);
+    while (!list_is_empty(&ss->clients)) {
+        n = list_first(&ss->clients);
+        list_remove(n);
+        list_push_back(&told, n);
+        client_end_text(LIST_ENTRY(n, struct client, node), "57P01",
+            "terminating connection due to administrator command");
+    }
+    while (!list_is_empty(&told)) { /* they have their goodbye to send */
+        n = list_first(&told);
+        list_remove(n);
+        list_push_back(&ss->clients, n);
+    }
+}
+
 void sessions_stop(struct sessions *ss, enum session_stop how)
 {
-    struct list *n;
-    struct list *tmp;
-
     if (how <= ss->stop)
         return;
     ss->stop = how;
     backend_stop_caching(&ss->be);
-    if (how == SESSION_STOP_FAST) {
-        LIST_FOREACH_SAFE(n, tmp, &ss->clients)
-        client_end_text(LIST_ENTRY(n, struct client, node), "57P01",
-            "terminating connection due to administrator command");
-    }
+    if (how == SESSION_STOP_FAST)
+        end_all(ss);
     if (ss->nclients == 0 && ss->on_empty != NULL)
         ss->on_empty(ss);
 }
