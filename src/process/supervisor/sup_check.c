@@ -63,6 +63,11 @@ int sup_check_files(const struct conf_gen *gen, struct err *err)
     int id;
     pid_t pid;
 
+    if (conf_of(gen)->use_watchdog && !PGPOOL_HAS_RAFT) {
+        err_set(err, "F0000", "use_watchdog is on, and this pgpool was built without libraft");
+        err_hint(err, "Set use_watchdog = off, or use a build with libraft.");
+        return -1;
+    }
     if (conf_of(gen)->use_watchdog && wd_id_read(gen, &id, err) == -1)
         return -1;
     if (!is_needed(conf_of(gen)))
