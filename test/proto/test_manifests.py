@@ -104,6 +104,31 @@ def test_the_unit_by_systemds_own_judge(tmp_path):
     assert "exposure level for pgpool.service" in judged.stdout
 
 
+# A service that is not root may gain nothing with any of these, whatever NoNewPrivileges= says (systemd.exec(5)).
+IMPLY_NO_NEW_PRIVILEGES = set(
+    """LockPersonality MemoryDenyWriteExecute PrivateDevices ProtectClock ProtectHostname ProtectKernelLogs
+    ProtectKernelModules ProtectKernelTunables RestrictAddressFamilies RestrictNamespaces RestrictRealtime RestrictSUIDSGID
+    SystemCallArchitectures SystemCallFilter SystemCallLog DynamicUser RestrictFileSystems""".split()
+)
+
+
+def test_the_unit_says_all_that_sudo_needs():
+    """Its lines for scripts that call sudo take back every setting that forbids it, and no other."""
+    text = (TOP / "packaging/pgpool.service").read_text(encoding="utf-8")
+    in_force = set(re.findall(r"^(\w+)=", text, re.M))
+    taken_back = dict(re.findall(r"^#   (\w+)=(.*)$", text[text.index("# Scripts that call sudo"):], re.M))
+    assert {"SystemCallFilter", "PrivateDevices"} <= in_force & IMPLY_NO_NEW_PRIVILEGES
+    assert set(taken_back) == in_force & IMPLY_NO_NEW_PRIVILEGES | {"NoNewPrivileges", "CapabilityBoundingSet"}
+    assert set(taken_back.values()) <= {"", "no", "~"} and taken_back["CapabilityBoundingSet"] == "~"
+
+
+def test_the_log_folder_stays_with_its_group():
+    """The package gives it to adm; a LogsDirectory of the unit takes it for the group of the service."""
+    text = (TOP / "packaging/pgpool.service").read_text(encoding="utf-8")
+    assert "-g adm" in (TOP / "debian/pgpool.postinst").read_text(encoding="utf-8")
+    assert "\nReadWritePaths=-/var/log/pgpool\n" in text and not re.search(r"^LogsDirectory", text, re.M)
+
+
 def test_the_manual_has_every_name():
     """What the entrypoint reads stands in the manual, and nothing else does."""
     text = (TOP / "doc/user/packages.md").read_text(encoding="utf-8")
@@ -138,6 +163,9 @@ def test_compose():
     assert (build / pool["build"]["dockerfile"]).samefile(TOP / "packaging/container/Containerfile")
     mounted = [v.split(":")[0] for s in services.values() for v in s.get("volumes", [])]
     assert mounted and all((TOP / "packaging/container" / file).is_file() for file in mounted)
+    for service in services.values():
+        _, _, options = service.get("tmpfs", "").partition(":")
+        assert {o.split("=")[0] for o in options.split(",") if o} <= {"mode", "size"}, "podman knows no owner"
     assert not re.search(r"(?<!\$)\$[A-Z]", text), "compose would put a variable of its own there"
 
 
