@@ -7,7 +7,8 @@ import pytest
 from pooling_house import login, states, table
 
 from pgt import waits
-from pgt.wire import FLUSH, SYNC, bind, cancel, cancel_request, close, describe, execute, parse, query
+from pgt.fake import row_description
+from pgt.wire import FLUSH, SYNC, Wire, bind, cancel, cancel_request, close, describe, execute, message, parse, query
 
 SLEEP = "select pg_sleep(60)"
 
@@ -258,3 +259,36 @@ def test_who_cancels_hears_when_it_is_over(fake, start_pool):
     assert not states(c.simple("rollback"))
     c.bye()
     other.bye()
+
+
+def test_who_cancels_a_question_hears_when_that_is_over(fake, start_pool):
+    """The statement that waited for the answer is done sooner than the server is done with the cancel of the question: that would
+    hit what the client says next."""
+    is_known, asked, may_close = threading.Event(), threading.Event(), threading.Event()
+
+    def script(conn):
+        conn.greet()
+        for kind, body in conn.messages():
+            if kind == "D" and is_known.is_set():
+                asked.set()
+                waits.wait_for("its cancel has come", lambda: conn.server.cancels, 15)
+            conn.send(message("t", b"\0\0") + row_description("a") if kind == "D" else conn.answer(kind, body))
+
+    server = fake(script)
+    server.on_cancel = lambda: may_close.wait(15 * waits.SCALE)
+    pool = start_pool(server.address, num_init_children=1, pool_mode="transaction", pool_test_rotate=True)
+    c = login(pool, user="fake")
+    c.send(parse("select a from t", "s"), describe("s"), SYNC)
+    assert shape(c.ready()) == "1tTZ"
+    is_known.set()
+    c.rows("begin")
+    c.send(bind(name="s"), execute(), SYNC)
+    waits.wait_for("it is asked", asked.is_set)
+    with Wire(pool.address) as asks:
+        asks.send(cancel_request(c.pid, c.key))
+        assert not states(c.ready(seconds=20))
+        assert asks.is_quiet(0)
+        may_close.set()
+        assert asks.read_eof() == []
+    c.rows("rollback")
+    c.bye()

@@ -128,7 +128,7 @@ static bool cancel_question(struct client *c, int fd)
         !(c->sstate->phase == PHASE_LOOKING || phase_is_judging((enum phase)c->sstate->phase) ||
             c->plan->asking != ASKING_NONE))
         return false;
-    link_cancel(link, -1);
+    link_cancel(link, dup(fd)); /* it hears of the last one */
     link_cancel_owner(link, fd);
     return true;
 }
