@@ -102,6 +102,18 @@ def test_block_behind_an_error(pg, pool):
     assert states(ended(c)) == ["22012"]
 
 
+@pytest.mark.parametrize("extended", [False, True])
+def test_block_in_a_copy(pg, pool, extended):
+    """It is not waited for the data, which may never come."""
+    c = login(pool)
+    c.send(pgx("copy stm from stdin") + FLUSH if extended else query("copy stm from stdin"))
+    c.read_until("G")
+    c.send(copy_data(b"1\n"), pgx("begin") + SYNC if extended else query("begin"))
+    assert ended(c) == []
+    nothing_open(pg)
+    assert inserted(pg) == []
+
+
 @pytest.mark.parametrize("end,kept", [("commit", [1, 2]), ("end", [1, 2]), ("rollback", []), ("abort", [])])
 def test_string_with_its_own_transaction(pg, pool, end, kept):
     """A string that ends what it begins is one statement to the pool, as with PgBouncer."""

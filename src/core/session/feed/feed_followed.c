@@ -263,12 +263,13 @@ static bool is_skipped(const struct client *c)
            (c->sstate->phase == PHASE_ATTACHED && c->link->expect.skipping);
 }
 
-/* When all that was sent before is answered. */
+/* When all that was sent before is answered; a COPY would wait for its data. */
 static enum feed_step refuse(struct client *c, const struct err *err,
     enum feed_step (*tell)(struct client *c, const struct err *err))
 {
     lent_stop_asking(c);
-    if (sstate_is_busy(c))
+    if (sstate_is_busy(c) &&
+        (err->severity != ERR_FATAL || c->link == NULL || !expect_is_copying(&c->link->expect)))
         return FEED_PARK;
     if (err->severity == ERR_FATAL) {
         CLIENT_LOG(c, LVL_LOG, "session of user \"%s\" ended: %s", c->pool->names, err->msg);
