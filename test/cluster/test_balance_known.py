@@ -2,8 +2,6 @@
 """test_balance_known: what is remembered of the catalogue: who is asked (relcache_query_target), that one
 worker's answer serves the others (enable_shared_relcache), and that every change of the schema that passes
 us is known to all of them. What was asked is read in the servers' logs."""
-import os
-import signal
 
 import pytest
 
@@ -162,7 +160,7 @@ def test_standby_ends_in_a_sequence_that_waits_here(cluster, make):
         other.value("select 2")  # the worker has seen both
         node.rows(f"select pg_terminate_backend({int(pid)})")
     finally:
-        os.kill(int(pid), signal.SIGCONT)
+        procs.go_on(int(pid))
     found = w.ready()
     assert [m.fields["C"] if m.type == "E" else m.type for m in found] == ["1", "2", "D", "C", "42P05", "Z"]
     assert rows_of(found) == [str(cluster.primary.port).encode()]
@@ -185,7 +183,7 @@ def test_a_read_leaves_though_the_primary_is_slow(cluster, make, how):
         w.send(query(PORT) if how == "simple" else parse(PORT) + bind() + execute() + SYNC)
         other.value("select 2")  # the worker has seen both
     finally:
-        os.kill(pid, signal.SIGCONT)
+        procs.go_on(pid)
     assert is_standby(cluster, rows_of(w.ready())[0])
     ok(w, "rollback")
     other.bye()

@@ -555,7 +555,7 @@ def test_a_commit_waits_for_a_read_while_the_primary_is_replaced(start_pool):
         assert all(w.is_quiet(0.05) for w in two), "the COMMIT waits for the read"
     finally:
         for _, pid in stopped:
-            os.kill(pid, signal.SIGCONT)
+            procs.go_on(pid)
     for w in two:
         found = w.ready()
         assert (code(found), status(found)) == (None, "T"), found

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: PostgreSQL
 """test_cache_around: results that are kept are gone when somebody writes around pgpool: within milliseconds, and none is kept
 while the write is not visible."""
-import os
 import signal
 import threading
 import time
@@ -154,8 +153,7 @@ def test_a_hidden_commit_is_not_kept(start_pool):
             waits.wait_for("it is synchronous", lambda: primary.value(
                 "select count(*) from pg_stat_replication where sync_state = 'sync'") == "1")
             stopped = [standby.daemon.pid, *procs.children(standby.daemon.pid)]
-            for pid in stopped:
-                procs.stand_still(pid)
+            procs.stand_still(*stopped)
             writer = threading.Thread(target=primary.rows, args=("update t set v = 'new'",))
             writer.start()
             waits.wait_for("it is held", lambda: streams(pool)["postgres"]["hidden"] == "1")
@@ -163,14 +161,12 @@ def test_a_hidden_commit_is_not_kept(start_pool):
             for _ in range(5):
                 assert one(w, read) == "old"
             assert hits(pool) == before
-            for pid in stopped:
-                os.kill(pid, signal.SIGCONT)
+            procs.go_on(*stopped)
             writer.join(30)
             assert primary.value(read) == "new"
             waits.wait_for("it is told", lambda: one(w, read) == "new")
             waits.holds_for("and no other", lambda: one(w, read) == "new", 0.3)
     finally:
-        for pid in stopped:
-            os.kill(pid, signal.SIGCONT)
+        procs.go_on(*stopped)
         standby.stop(signal.SIGQUIT)
         primary.stop(signal.SIGQUIT)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: PostgreSQL
 """test_cache_standby: what a standby answers is kept when the standby was seen beyond the last write of its tables, and never
 before: whoever wrote, and whatever keeps the standby back."""
-import os
 import signal
 import threading
 
@@ -195,21 +194,18 @@ def test_a_commit_that_waits_for_another(start_pool):
             waits.wait_for("it is synchronous", lambda: pair.primary.value(
                 "select count(*) from pg_stat_replication where sync_state = 'sync'") == "1")
             stopped = [other.daemon.pid, *procs.children(other.daemon.pid)]
-            for pid in stopped:
-                procs.stand_still(pid)
+            procs.stand_still(*stopped)
             writer = threading.Thread(target=pair.primary.rows, args=("update t set v = 'new'",))
             writer.start()
             waits.wait_for("the other has it", lambda: one(w, READ) == "new", 60)
             assert pair.primary.value(READ) == "old"
             never_kept(pool, w, READ, "new", 2)
-            for pid in stopped:
-                os.kill(pid, signal.SIGCONT)
+            procs.go_on(*stopped)
             writer.join(30)
             kept(pool, w)
             assert one(w, READ) == "new"
     finally:
-        for pid in stopped:
-            os.kill(pid, signal.SIGCONT)
+        procs.go_on(*stopped)
         other.stop(signal.SIGQUIT)
         pair.stop()
 

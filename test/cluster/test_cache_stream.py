@@ -264,22 +264,19 @@ def test_a_commit_that_waits_for_a_standby_is_held(start_pool):
         waits.wait_for("it is synchronous", lambda: primary.value("select count(*) from pg_stat_replication where "
                                                                   "sync_state = 'sync'") == "1")
         stopped = [standby.daemon.pid, *procs.children(standby.daemon.pid)]
-        for pid in stopped:
-            procs.stand_still(pid)
+        procs.stand_still(*stopped)
         writer = threading.Thread(target=primary.rows, args=("update t set v = 'b'",))
         writer.start()
         waits.wait_for("it is held", lambda: streams(pool)["postgres"]["hidden"] == "1")
         waits.holds_for("it stays held, and the stream is whole",
                         lambda: streams(pool)["postgres"]["hidden"] == "1" and streams(pool)["postgres"]["good"] == "true", 1)
         assert primary.value("select v from t") == "a"
-        for pid in stopped:
-            os.kill(pid, signal.SIGCONT)
+        procs.go_on(*stopped)
         writer.join(30)
         waits.wait_for("it is let go", lambda: streams(pool)["postgres"]["hidden"] == "0")
         assert primary.value("select v from t") == "b"
     finally:
-        for pid in stopped:
-            os.kill(pid, signal.SIGCONT)
+        procs.go_on(*stopped)
         standby.stop(signal.SIGQUIT)
         primary.stop(signal.SIGQUIT)
 
@@ -406,7 +403,7 @@ def test_a_late_stream_has_missed_nothing(tables, start_pool):
         waits.wait_for("it is late", lambda: streams(pool)["postgres"]["state"] == "late")
         assert streams(pool)["postgres"]["good"] == "false"
     finally:
-        os.kill(sender, signal.SIGCONT)
+        procs.go_on(sender)
     after = settled(pool, tables)
     assert tuple(b - a for a, b in zip(before, after)) == (1, 0, 0)
 

@@ -3,7 +3,6 @@
 """
 import asyncio
 import os
-import signal
 import subprocess
 import threading
 
@@ -253,15 +252,13 @@ def test_show_while_the_server_hangs(start_pool):
     stopped = procs.session_pids(server.daemon.pid) + [
         pid for child in procs.children(server.daemon.pid) for pid in procs.session_pids(child)]
     try:
-        for pid in stopped:
-            procs.stand_still(pid)
+        procs.stand_still(*stopped)
         for name, columns in SHOWS.items():
             assert conn.pgconn.exec_(f"show {name}".encode()).nfields == columns
             assert conn.pgconn.exec_params(f"show {name}".encode(), []).nfields == columns
         assert conn.execute("pgpool show port").fetchone() == (str(pool.port),)
     finally:
-        for pid in stopped:
-            os.kill(pid, signal.SIGCONT)
+        procs.go_on(*stopped)
     assert conn.execute("select 1").fetchone() == (1,)
     conn.close()
     pool.stop()

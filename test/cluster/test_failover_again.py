@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: PostgreSQL
 """test_failover_again: what sessions do about a server that is not the primary any more: what it refused or did not answer is
 made again, reads go on without a primary, and nobody is believed before all have been asked."""
-import os
 import signal
 
 import pytest
@@ -49,7 +48,7 @@ def refused_writes(trio, pool, base: int):
         waits.wait_for("all are refused, and wait until somebody has looked", lambda: [
             int(r["wait_ms"]) > 300 for r in show(pool, "POOL_CLIENTS") if r["state"] == "waiting"] == [True] * 3)
     finally:
-        os.kill(monitor, signal.SIGCONT)
+        procs.go_on(monitor)
     assert tags(simple.ready()) == ["C", "Z"]
     assert tags(extended.ready()) == ["1", "1", "2", "n", "C", "Z"]
     found = named.ready()
@@ -132,7 +131,7 @@ def writes_when_it_has_asked(trio, start_pool, new, **conf) -> tuple[str, float]
         w.send_startup("postgres", "postgres")
         waits.wait_for("the former one has been asked", lambda: trio.primary.sessions("application_name = 'pgpool monitor'") != [])
     finally:
-        os.kill(new.daemon.pid, signal.SIGCONT)
+        procs.go_on(new.daemon.pid)
     took = waits.now() - began
     w.read_until("Z")
     ((port,),) = w.rows("insert into notes values (1) returning current_setting('port')")
@@ -195,7 +194,7 @@ def test_a_read_that_waits_for_a_lost_primary_goes_elsewhere(trio, start_pool):
             next(side)
     finally:
         for pid in monitors:
-            os.kill(pid, signal.SIGCONT)
+            procs.go_on(pid)
     for side in sides:
         assert next(side, None) is None
 

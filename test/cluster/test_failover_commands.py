@@ -146,12 +146,12 @@ def test_a_switchover_waits_for_all(trio, orders):
             done = one.submit(pool.pcp.run, "promote_node", "-s", "-v", "1", seconds=40)
             waits.wait_for("writes are stopped", lambda: trio.primary.value("show default_transaction_read_only") == "on")
             waits.holds_for("it is not run", lambda: not (facts / "run").exists(), 1)
-            os.kill(receiver, signal.SIGCONT)
+            procs.go_on(receiver)
             assert done.result().returncode == 0, done.result()
             assert "it receives what is left" in done.result().stderr
     finally:
         with contextlib.suppress(ProcessLookupError):
-            os.kill(receiver, signal.SIGCONT)
+            procs.go_on(receiver)
     assert trio.nodes[1].value("select count(*) from notes where a = 7") == "1"
     assert primaries(trio) == [0, 1] and trio.nodes[1].value("show default_transaction_read_only") == "off"
     waits.wait_for("the old one's settings are as before", lambda: "default_transaction_read_only" not in

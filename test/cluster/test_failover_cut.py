@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: PostgreSQL
 """test_failover_cut: all of pgpool ends in the midst of a switchover, and is started again."""
 import contextlib
-import os
-import signal
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -25,7 +23,7 @@ def asleep(pid: int):
     try:
         yield
     finally:
-        os.kill(pid, signal.SIGCONT)
+        procs.go_on(pid)
 
 
 def end_amid_switchover(pool, new: int, what: str, reached) -> None:

@@ -163,7 +163,7 @@ def test_what_was_left_open_is_forgotten(pair, monkeypatch):
         c.send(w.query(f"insert into t (id) values ({it.killed_at})"))
         waits.wait_for("the worker stands", lambda: procs.stat_fields(worker)[0] == "T", 60)
         it.nodes[1].rows(END_ALL)
-        os.kill(worker, signal.SIGCONT)
+        procs.go_on(worker)
         assert not [m for m in c.ready() if m.type == "E"]
         assert settled(it) and int(count_of(it, "true")) == it.killed_at + 1
         n = iter(range(100, 1000))
@@ -184,7 +184,7 @@ def test_a_server_dies_at_every_step(pair, monkeypatch, step, node):
     c.send(w.query(f"begin; insert into t (id) values ({it.killed_at}); commit"))
     waits.wait_for("the worker stands", lambda: procs.stat_fields(worker)[0] == "T", 60)
     it.nodes[node].stop(signal.SIGQUIT)
-    os.kill(worker, signal.SIGCONT)
+    procs.go_on(worker)
     try:
         c.simple("select 1")
     except (OSError, w.WireClosed):

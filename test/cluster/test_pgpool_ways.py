@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: PostgreSQL
 """test_pgpool_ways: what scripts made for pgpool-II rely on: where commands run, what may be asked while a failover is under
 way, which releases tools want."""
-import os
 import re
 import signal
 import socket
@@ -67,14 +66,12 @@ def test_a_former_primary_that_is_attached_is_told_of_truly(trio, start_pool):
     waits.wait_for("the old one is out", lambda: column(pool, "status")[trio.at] == "quarantine")
     stopped = [trio.primary.daemon.pid, *procs.children(trio.primary.daemon.pid)]
     try:
-        for pid in stopped:
-            procs.stand_still(pid)
+        procs.stand_still(*stopped)
         tool = pcp(pool, "attach_node", "-n", str(trio.at))
         waits.wait_for("it is attached", lambda: f"node {trio.at} is attached by" in pool.log())
         waits.holds_for("nothing is said", lambda: tool.poll() is None, 1)
     finally:
-        for pid in stopped:
-            os.kill(pid, signal.SIGCONT)
+        procs.go_on(*stopped)
     out, err = tool.communicate(timeout=60 * waits.SCALE)
     assert tool.returncode != 0 and f"the primary is node {new}" in out + err, out + err
 
@@ -158,8 +155,7 @@ def test_pool_nodes_waits_a_second_at_most(trio, start_pool):
     postmaster = trio.nodes[trio.standbys[0]].daemon.pid
     children = Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text(encoding="ascii").split()
     try:
-        for pid in [postmaster, *map(int, children)]:
-            procs.stand_still(pid)
+        procs.stand_still(postmaster, *map(int, children))
         took = []
         while len(took) < 5 and not any(0.5 < t < 10 for t in took):
             time.sleep(1.1)  # ban: what is known has to grow old
@@ -168,8 +164,7 @@ def test_pool_nodes_waits_a_second_at_most(trio, start_pool):
             took.append(time.monotonic() - began)
         assert any(0.5 < t < 10 for t in took), took  # a check itself waits twenty
     finally:
-        for pid in [postmaster, *map(int, children)]:
-            os.kill(pid, signal.SIGCONT)
+        procs.go_on(postmaster, *map(int, children))
 
 
 def test_a_stopped_server_is_down_in_the_next_show(trio, start_pool):

@@ -200,7 +200,7 @@ def test_a_wait_has_a_limit(pair):
             e = error_of(got := d.ready())
             assert e.sqlstate == "55P03" and "COMMIT" in e.text and got[-1].body == b"I"
         finally:
-            os.kill(stopped, signal.SIGCONT)
+            procs.go_on(stopped)
         a.ready(seconds=30), b.ready(seconds=30)
         assert d.value("select n from counted where id = 2") == "0"
     assert it.equal(tables=("counted",))

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: PostgreSQL
 """test_watchdog_lead: who leads by more than votes: the pgpool beside the primary (vip_follows), none whose clients get no answer
 (wd_lifecheck_method = query), and only after the former leader was shut out (wd_fence_command)."""
-import os
 import signal
 
 from pgt import procs, waits
@@ -46,7 +45,7 @@ def test_who_does_not_answer_clients_does_not_lead(cluster):  # noqa: F811
     for i in (0, 2):
         assert "informing the node status change to watchdog" in three.pools[i].log()
     for pid in workers:
-        os.kill(pid, signal.SIGCONT)
+        procs.go_on(pid)
     waits.wait_for("it leads again", lambda: three.leader_of(0) == 1, 60)
 
 

@@ -100,5 +100,5 @@ def test_pgpool_ii(net, how):
         for daemon in daemons:
             for pid in procs.session_pids(daemon.pid):
                 with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGCONT)
+                    procs.go_on(pid)
             daemon.kill()

@@ -76,7 +76,7 @@ def test_stop_prints_dots_while_it_waits(make):
     h.wait_log("shutting down by signal 15")
     waits.holds_for("smart waits", lambda: h.daemon.is_running() and stop.poll() is None, 1.3)
     for pid in workers:
-        os.kill(pid, signal.SIGCONT)
+        procs.go_on(pid)
     _, text = stop.communicate(timeout=20 * waits.SCALE)
     assert stop.returncode == 0
     assert re.search(r"\n\.+done\.\n$", text), text
@@ -457,7 +457,7 @@ def test_any_order_of_accidents(make, seed):
 def continue_all(pids: list[int]) -> None:
     for pid in pids:
         try:
-            os.kill(pid, signal.SIGCONT)
+            procs.go_on(pid)
         except ProcessLookupError:
             pass
     pids.clear()
@@ -618,7 +618,7 @@ def test_reload_is_taken_whole(make):
     try:
         waits.wait_for("so did the other one", lambda: who_took_it(2), 20)
     finally:
-        os.kill(first, signal.SIGCONT)
+        procs.go_on(first)
     os.kill(h.pid, signal.SIGHUP)
     h.wait_log("configuration generation 3 is in use")
     assert h.stop() == 0

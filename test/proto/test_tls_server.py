@@ -279,7 +279,7 @@ def test_a_stricter_mode_holds_for_what_another_worker_hands_over(ssl_pg, start_
         pool.reload(backend_ssl_mode0="require")
         waits.wait_for("new settings", lambda: asks.value("pgpool show backend_ssl_mode0") == "require")
     finally:
-        os.kill(other, signal.SIGCONT)
+        procs.go_on(other)
     assert [m.row() for m in clients[second].ready() if m.type == "D"] == [[b"t"]]
     assert clients[first].ready()[-1].type == "Z"
 

@@ -70,7 +70,9 @@ int64_t decide_lag_bytes(const struct decide *d, int node)
     const struct decide_facts *own = &d->node[node].facts;
     const struct decide_facts *primary;
 
-    if (node == d->view.primary || d->view.primary == VIEW_NO_NODE || !decide_has_facts(d, node))
+    /* Elsewhere each server has a WAL of its own: its positions say nothing to those of others. */
+    if (!d->view.is_streaming || node == d->view.primary || d->view.primary == VIEW_NO_NODE ||
+        !decide_has_facts(d, node))
         return 0;
     primary = facts_of(d, d->view.primary);
     if (primary == NULL || primary->replayed_lsn <= own->replayed_lsn)

@@ -163,18 +163,26 @@ def session_pids(session: int) -> list[int]:
     return sorted(found)
 
 
-def stand_still(pid: int) -> None:
-    """Stops it, and waits until it stands still: where it has several threads the others run on until the kernel has told them."""
-    os.kill(pid, signal.SIGSTOP)
-
-    def is_still() -> bool:
+def stand_still(*pids: int) -> None:
+    """Stops them, and waits until they stand still: where one has several threads the others run on until the kernel has told
+    them. One that has ended meanwhile is left alone."""
+    def is_still(pid: int) -> bool:
         states = []
         for task in os.listdir(f"/proc/{pid}/task"):
             with open(f"/proc/{pid}/task/{task}/stat", "rb", buffering=0) as file:
                 states.append(file.read(4096).rsplit(b")", 1)[1].split()[0])
         return all(state in (b"T", b"Z") for state in states)
-    with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has ended
-        waits.wait_for(f"process {pid} stands still", is_still)
+    for pid in pids:
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            os.kill(pid, signal.SIGSTOP)
+            waits.wait_for(f"process {pid} stands still", lambda pid=pid: is_still(pid))
+
+
+def go_on(*pids: int) -> None:
+    """Behind stand_still."""
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
 
 
 def children(pid: int) -> list[int]:

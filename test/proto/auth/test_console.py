@@ -403,7 +403,7 @@ def test_who_has_hung_up_is_no_client_of_a_unix_socket(server, pools):
     gone.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     gone.close()
     for pid in children:
-        os.kill(pid, signal.SIGCONT)
+        procs.go_on(pid)
     wait_for("it was looked at", lambda: 'of user "op" failed' in pool.log() or "disabled by" in pool.log())
     assert "disabled by" not in pool.log()
 

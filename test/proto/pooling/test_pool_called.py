@@ -3,8 +3,6 @@
 
 One link with TLS for two workers. Clients are spread and stay where they are (worker_fill = 0), but for those who wait.
 """
-import os
-import signal
 
 import pytest
 
@@ -220,15 +218,15 @@ def test_it_can_be_cancelled_on_its_way(pool):
         house.let_go()
         a_while()  # it has been called
         procs.stand_still(int(house.home))
-        os.kill(int(away), signal.SIGCONT)
+        procs.go_on(int(away))
         waits.wait_for("it has left", lambda: "waits" not in {
             r["application_name"] for r in table(sees, "show pool_clients")})
         sock = pool.address.connect()
         sock.sendall(cancel_request(w.pid, w.key))
         a_while()
     finally:
-        os.kill(int(away), signal.SIGCONT)
-        os.kill(int(house.home), signal.SIGCONT)
+        procs.go_on(int(away))
+        procs.go_on(int(house.home))
     assert states(w.ready()) == ["57014"]
     sock.close()
     assert w.value("select 1") == "1"

@@ -634,6 +634,9 @@ START_TEST(elsewhere_the_lowest_is_the_main_one)
     primary(1, 7);
     primary(2, 3);
     ck_assert_int_eq(d->view.primary, 0);
+    says(0, true, 1, 90000); /* of a WAL of its own */
+    ck_assert_int_eq(d->view.node[1].delay_bytes, 0);
+    ck_assert_int_eq(events_of(DECIDE_EV_LAG_OVER, 1), 0);
     lose(0);
     ck_assert_int_eq(d->view.primary, 1);
     ck_assert_int_eq(d->view.node[2].role, VIEW_ROLE_STANDBY);
