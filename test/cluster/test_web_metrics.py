@@ -118,6 +118,15 @@ def test_figures_move(pool):
         assert value(found, "pgpool_clients", state="idle") == 1
         buckets = [v for have, v in found["pgpool_query_seconds_bucket"] if have["database"] == "other_db"]
         assert buckets == sorted(buckets)
+        found = waits.wait_for("the transactions are counted", lambda: (
+            lambda f: f if value(f, "pgpool_transaction_seconds_count", database="other_db") == 7 else None)(scrape(pool)))
+        for sql in ("begin", "select 1", "select pg_sleep(0.1)", "commit"):
+            w.simple(sql)
+        for name, of in (("pgpool_transaction_seconds", {"database": "other_db"}), ("pgpool_node_transaction_seconds", {"node": "0"})):
+            before = [value(found, f"{name}_{what}", **of) for what in ("count", "sum")]
+            now = waits.wait_for("the transaction is counted", lambda name=name, of=of, n=before[0]: (
+                lambda f: f if value(f, f"{name}_count", **of) > n else None)(scrape(pool)))
+            assert value(now, f"{name}_count", **of) == before[0] + 1 and value(now, f"{name}_sum", **of) >= before[1] + 0.1
 
 
 def test_stalls(pool):

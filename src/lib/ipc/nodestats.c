@@ -34,16 +34,29 @@ static void add(_Atomic uint64_t *cell, uint64_t n)
         cell, atomic_load_explicit(cell, memory_order_relaxed) + n, memory_order_relaxed);
 }
 
-HOT void nodestats_count(struct shm *shm, int ordinal, int node, struct histogram_value took)
+static struct nodestats_row *row_of(struct shm *shm, int ordinal, int node)
 {
     struct nodestats_region *region = shm_get(shm, SHM_NODESTATS);
-    struct nodestats_row *row;
 
     ASSERT((uint32_t)ordinal < region->nworkers && node >= 0 && node < NODESTATS_NODES);
-    row = &region->row[(size_t)ordinal * NODESTATS_NODES + (size_t)node];
+    return &region->row[(size_t)ordinal * NODESTATS_NODES + (size_t)node];
+}
+
+HOT void nodestats_count(struct shm *shm, int ordinal, int node, struct histogram_value took)
+{
+    struct nodestats_row *row = row_of(shm, ordinal, node);
+
     add(&row->nrequests, 1);
     add(&row->query_us, took.us > 0 ? (uint64_t)took.us : 0);
     histogram_count(&row->query, took);
+}
+
+HOT void nodestats_ended(struct shm *shm, int ordinal, int node, struct histogram_value took)
+{
+    struct nodestats_row *row = row_of(shm, ordinal, node);
+
+    add(&row->transaction_us, took.us > 0 ? (uint64_t)took.us : 0);
+    histogram_count(&row->transaction, took);
 }
 
 void nodestats_sum(const struct shm *shm, int node, struct nodestats_sum *out)
@@ -62,6 +75,8 @@ void nodestats_sum(const struct shm *shm, int node, struct nodestats_sum *out)
             continue;
         out->nrequests += n;
         out->query_us += atomic_load_explicit(&row->query_us, memory_order_relaxed);
+        out->transaction_us += atomic_load_explicit(&row->transaction_us, memory_order_relaxed);
         histogram_sum_add(&out->query, &row->query);
+        histogram_sum_add(&out->transaction, &row->transaction);
     }
 }

@@ -445,21 +445,31 @@ static void put_links(struct web_scrape *s)
     }
 }
 
-static void put_node_times(struct web_scrape *s)
+static void put_node_time(struct web_scrape *s, struct nodestats_sum *sum,
+    const struct histogram_sum *times, const uint64_t *sum_us)
 {
-    struct nodestats_sum *sum = mem_alloc(sizeof *sum);
     char number[12];
     int i;
 
-    web_metric_family(s, "pgpool_node_query_seconds", WEB_HISTOGRAM,
-        "time between a request and the end of its answer, by server");
     for (i = 0; i < conf_now(s)->nnodes && i < VIEW_MAX_NODES; i++) {
         if (!conf_has_node(conf_now(s), i))
             continue;
         nodestats_sum(s->src.shm, i, sum);
         snprintf(number, sizeof number, "%d", i);
-        web_metric_histogram(s, "node", slice_of_str(number), &sum->query, sum->query_us);
+        web_metric_histogram(s, "node", slice_of_str(number), times, *sum_us);
     }
+}
+
+static void put_node_times(struct web_scrape *s)
+{
+    struct nodestats_sum *sum = mem_alloc(sizeof *sum);
+
+    web_metric_family(s, "pgpool_node_query_seconds", WEB_HISTOGRAM,
+        "time between a request and the end of its answer, by server");
+    put_node_time(s, sum, &sum->query, &sum->query_us);
+    web_metric_family(s, "pgpool_node_transaction_seconds", WEB_HISTOGRAM,
+        "from the first request to the end, by the server where it ended");
+    put_node_time(s, sum, &sum->transaction, &sum->transaction_us);
     mem_free(sum);
 }
 

@@ -84,7 +84,10 @@ HOT void client_stats_on_quiet(struct client *c)
     c->target->ntransactions = 0;
     if (c->target->tx_status != 'I' || c->target->ready_as != 0)
         return;
-    dbstats_ended(s->row, is_alone ? took : histogram_value_of(now_us - s->tx_us));
+    if (!is_alone)
+        took = histogram_value_of(now_us - s->tx_us);
+    dbstats_ended(s->row, took);
+    nodestats_ended(c->ss->env->shm, c->ss->env->ordinal, c->target->pool->cluster_node, took);
     s->tx_us = 0;
 }
 
