@@ -57,23 +57,34 @@ def test_a_recovery_waits_for_the_failover(trio, start_pool):
     assert tool.returncode != 0 and "node recovery failed" in out + err and "at the moment" not in out + err, out + err
 
 
-def test_a_former_primary_that_is_attached_is_told_of_truly(trio, start_pool):
-    """However late it answers."""
-    pool = pool_for(start_pool, trio, health_check_timeout=60)
-    wait_settled(pool, trio.at)
-    new = trio.standbys[0]
-    trio.promote(new)
-    waits.wait_for("the old one is out", lambda: column(pool, "status")[trio.at] == "quarantine")
+def attach_while_it_is_still(pool, trio, tries: int) -> tuple[int, str, float]:
+    """What pcp_attach_node ends with, and says, about a server that answers a second later; and how long it took."""
+    began = waits.now()
     stopped = [trio.primary.daemon.pid, *procs.children(trio.primary.daemon.pid)]
     try:
         procs.stand_still(*stopped)
         tool = pcp(pool, "attach_node", "-n", str(trio.at))
-        waits.wait_for("it is attached", lambda: f"node {trio.at} is attached by" in pool.log())
-        waits.holds_for("nothing is said", lambda: tool.poll() is None, 1)
+        waits.wait_for("it is attached", lambda: pool.log().count(f"node {trio.at} is attached by") == tries)
+        waits.holds_for("nothing is said", lambda: tool.poll() is None or waits.now() - began > 9, 1)
     finally:
         procs.go_on(*stopped)
     out, err = tool.communicate(timeout=60 * waits.SCALE)
-    assert tool.returncode != 0 and f"the primary is node {new}" in out + err, out + err
+    return tool.returncode, out + err, waits.now() - began
+
+
+def test_a_former_primary_that_is_attached_is_told_of_truly(trio, start_pool):
+    """However late it answers; but for ten seconds at most: a slow machine has some tries."""
+    pool = pool_for(start_pool, trio, health_check_timeout=60)
+    wait_settled(pool, trio.at)
+    new = trio.standbys[0]
+    trio.promote(new)
+    for tries in range(1, 6):
+        waits.wait_for("the old one is out", lambda: column(pool, "status")[trio.at] == "quarantine")
+        code, text, took = attach_while_it_is_still(pool, trio, tries)
+        if code != 0:
+            break
+        assert took > 9, "it answered in time"
+    assert code != 0 and f"the primary is node {new}" in text, text
 
 
 def test_tools_see_a_release_they_know():

@@ -20,7 +20,7 @@ def test_who_was_stopped_counts_no_more(cluster):  # noqa: F811
     left = [i for i in range(3) if i != first]
     second = three.wait_leader(*left)
     waits.wait_for("two count", lambda: voters(three, second).count("true") == 2)
-    assert "it was stopped (wd_remove_shutdown_nodes)" in three.pools[second].log()
+    waits.wait_for("who led then says why", lambda: any("it was stopped (wd_remove_shutdown_nodes)" in three.pools[i].log() for i in left))
     assert f" 10 SHUTDOWN 1 REVOKED-SHUTDOWN" in info(three, second)
     last = next(i for i in left if i != second)
 
@@ -47,7 +47,7 @@ def test_who_is_lost_counts_no_more_after_a_while(cluster):  # noqa: F811
     lost = next(i for i in range(3) if i != leader)
     three.kill(lost)
     waits.wait_for("two count", lambda: voters(three, leader).count("true") == 2, 60)
-    assert "it is lost (wd_lost_node_removal_timeout)" in three.pools[leader].log()
+    waits.wait_for("who led then says why", lambda: any("it is lost (wd_lost_node_removal_timeout)" in pool.log() for pool in three.pools))
     assert " 8 LOST 3 REVOKED-LOST" in info(three, leader)
     # Of two that count, one is no majority: nobody leads, rather than two.
     other = next(i for i in range(3) if i not in (leader, lost))
@@ -63,7 +63,7 @@ def test_who_never_came_counts_no_more_after_a_while(cluster):  # noqa: F811
     three = cluster(wd_no_show_node_removal_timeout="3s").start(0, 1)
     leader = three.wait_leader(0, 1)
     waits.wait_for("two count", lambda: voters(three, leader).count("true") == 2, 60)
-    assert "it did not show up (wd_no_show_node_removal_timeout)" in three.pools[leader].log()
+    waits.wait_for("who led then says why", lambda: any("it did not show up (wd_no_show_node_removal_timeout)" in pool.log() for pool in three.pools))
     assert " 0 DEAD 2 REVOKED-NO-SHOW" in info(three, leader)
     three.start(2)
     three.wait_voters(three.wait_leader(0, 1, 2), 3)

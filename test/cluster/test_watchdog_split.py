@@ -114,7 +114,7 @@ def test_who_leads_misses_the_primary(cluster, servers):
     settled(c, 0, 1, 2)
     cut(c, 0, PRIMARY)
     new = c.wait_holder((0,))
-    assert "building consensus for request" in c.members[0].log()
+    waits.wait_for("the log says so", lambda: "building consensus for request" in c.members[0].log(), PATIENCE)
     assert promotions(c) == 0 and primary_of(c, new) == 0
     with contextlib.closing(Client(c.net.hosts[CLIENTS], V4, "insert into written values ({})")) as w:
         w.wait_more()
@@ -137,7 +137,7 @@ def test_one_is_enough(cluster, servers, how):
     cut_off_primary(c, 0)
     wait_primary(c, 1, 0, 1, 2)
     assert promotions(c) == 1
-    assert "1 of 3 pgpools do not reach it" in c.members[0].log()
+    waits.wait_for("the log says so", lambda: "1 of 3 pgpools do not reach it" in c.members[0].log(), PATIENCE)
     assert servers[1].value("select pg_is_in_recovery()") == "f"
     # The others still reach the old one, and write there no more.
     waits.holds_for("nobody takes it for the primary", lambda: all(primary_of(c, i) == 1 for i in range(3)), 2)
@@ -177,7 +177,8 @@ def test_half_of_the_votes(cluster, net, servers, trusted):
     cut_off_primary(c, 0)
     if trusted == "reachable":
         wait_primary(c, 1, 0, 1)
-        assert promotions(c) == 1 and "1 of 2 pgpools do not reach it" in c.members[0].log()
+        assert promotions(c) == 1
+        waits.wait_for("the log says so", lambda: "1 of 2 pgpools do not reach it" in c.members[0].log(), PATIENCE)
         return
     waits.wait_for("the other one leads", lambda: c.holder() == 1, PATIENCE)
     assert promotions(c) == 0 and primary_of(c, 1) == 0
