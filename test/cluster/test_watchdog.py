@@ -233,7 +233,7 @@ def test_strangers_are_refused(cluster):
                 s.sendall(b"GET / HTTP/1.0\r\n\r\n" + b"x" * 100)
         waits.wait_for("they are counted", lambda: int(three.rows(leader)[leader]["strangers"]) >= 20)
         assert three.wait_leader(0, 1) in (0, 1)
-    assert "a connection was refused" in three.pools[leader].log()
+    waits.wait_for("the log says so", lambda: "a connection was refused" in three.pools[leader].log())
     assert three.rows(leader)[2]["status"] == "DEAD"
     # With the right key it is let in.
     three.pools[2].reload(wd_authkey=KEY)
@@ -328,7 +328,7 @@ def test_a_damaged_disk_does_not_vote(cluster):
         file.write_bytes(b"\xff" * 4096)
     three.start(other)
     waits.wait_for("it is told", lambda: "consensus cannot begin in folder" in pool.log(), 60)
-    assert "remove the folder" in pool.log()
+    waits.wait_for("and what to do", lambda: "remove the folder" in pool.log())
     assert sorted(kept) == sorted(f.name for f in log.iterdir())
     waits.wait_for("it is out", lambda: three.rows(leader)[other]["status"] != "STANDBY")
     shutil.rmtree(log)
@@ -475,7 +475,7 @@ def test_detached_is_detached_for_all(trio, cluster, tmp_path):  # noqa: F811
     three.sides[other].ok("detach_node", "-n", str(node))
     for i in range(3):
         waits.wait_for("it is down", lambda i=i: column(three.pools[i], "status")[node] == "down", 60)
-    waits.wait_for("its command has run", lambda: ran.exists() and ran.read_text(encoding="ascii").endswith("\n"))
+    waits.wait_for("its command has run", lambda: ran.exists() and f" {node} " in ran.read_text(encoding="ascii").rpartition("\n")[0])
     three.wait_events(f", about node {node}, is over", 0, 1, 2)
     epochs = re.findall(rf"failover (\d+), about node {node}, is over", "\n".join(three.events(other)))
     lines = [line.split()[1:] for line in ran.read_text(encoding="ascii").splitlines()]
@@ -486,6 +486,24 @@ def test_detached_is_detached_for_all(trio, cluster, tmp_path):  # noqa: F811
     three.start(third)
     waits.wait_for("it is down here, too", lambda: column(three.pools[third], "status")[node] == "down", 60)
     three.sides[leader].ok("attach_node", "-n", str(node))
+    for i in range(3):
+        waits.wait_for("it is up", lambda i=i: column(three.pools[i], "status")[node] == "up", 60)
+
+
+def test_who_is_attached_is_asked_at_once(trio, cluster):  # noqa: F811
+    """By each pgpool, whichever of them was told: none waits for its next probe."""
+    three = cluster([n.address for n in trio.nodes], **{**QUICK, "health_check_period": 600, "sr_check_period": 600}).start()
+    leader = three.wait_leader(0, 1, 2)
+    wait_settled(three, trio.at, 0, 1, 2)
+    node = trio.standbys[0]
+    three.sides[leader].ok("detach_node", "-n", str(node))
+    for i in range(3):
+        waits.wait_for("it is down", lambda i=i: column(three.pools[i], "status")[node] == "down", 60)
+    trio.nodes[node].stop()
+    for i in range(3):
+        waits.wait_for("it does not answer", lambda i=i: column(three.pools[i], "pg_status")[node] == "down", 60)
+    trio.nodes[node].start()
+    three.sides[(leader + 1) % 3].ok("attach_node", "-n", str(node))
     for i in range(3):
         waits.wait_for("it is up", lambda i=i: column(three.pools[i], "status")[node] == "up", 60)
 

@@ -397,8 +397,13 @@ static void on_look(struct monitor *m)
 
 static void on_says(struct monitor *m, const struct mail *mail)
 {
-    if (monitor_wd_take(m, mail))
-        monitor_changed(m);
+    bool is_attached = false;
+
+    if (!monitor_wd_take(m, mail, &is_attached))
+        return;
+    if (is_attached)
+        monitor_ask_all(m); /* as behind an order here */
+    monitor_changed(m);
 }
 
 static void on_leads(struct monitor *m, const struct mail *mail)

@@ -134,8 +134,9 @@ void monitor_wd_init(struct monitor *m);
 void monitor_wd_doubt(struct monitor *m);
 /* The word is good for longer. True when it was not any more. */
 bool monitor_wd_led(struct monitor *m, const struct mail *mail);
-/* Takes in what all have agreed on. True when the view may have changed. */
-bool monitor_wd_take(struct monitor *m, const struct mail *mail);
+/* Takes in what all have agreed on. True when the view may have changed; *is_attached is set when
+ * servers were attached, which are to be asked then. */
+bool monitor_wd_take(struct monitor *m, const struct mail *mail, bool *is_attached);
 /* Tells the watchdog what is found, when that has changed. */
 void monitor_wd_tell(struct monitor *m);
 /* The number, in the log of all pgpools, of the failover about `node` that goes on here; 0: it is

@@ -74,9 +74,11 @@ void monitor_wd_init(struct monitor *m)
         failover_allow(&m->failover, false, nothing);
 }
 
-static void follow_holds(struct monitor *m, const struct wd_says *s)
+/* True when somebody was attached. */
+static bool follow_holds(struct monitor *m, const struct wd_says *s)
 {
     int64_t now_us = clock_wall_us();
+    bool is_attached = false;
     int i;
 
     for (i = 0; i < m->decide.rules.nnodes; i++) {
@@ -86,12 +88,15 @@ static void follow_holds(struct monitor *m, const struct wd_says *s)
             continue;
         if (view_has_node(s->held, i) && !is_held)
             decide_detach(&m->decide, i, s->who[i], s->why[i], now_us);
-        else if (!view_has_node(s->held, i) && is_held)
-            decide_attach(&m->decide, i, "the watchdog cluster", now_us);
+        if (view_has_node(s->held, i) || !is_held)
+            continue;
+        decide_attach(&m->decide, i, "the watchdog cluster", now_us);
+        is_attached = true;
     }
+    return is_attached;
 }
 
-bool monitor_wd_take(struct monitor *m, const struct mail *mail)
+bool monitor_wd_take(struct monitor *m, const struct mail *mail, bool *is_attached)
 {
     static const uint64_t all[2] = {UINT64_MAX, UINT64_MAX};
     struct wd_says *s = mem_alloc(sizeof *s);
@@ -105,7 +110,7 @@ bool monitor_wd_take(struct monitor *m, const struct mail *mail)
         memcpy(m->wd_epoch, s->epoch, sizeof m->wd_epoch);
         failover_allow(&m->failover, s->is_leader || s->acts_alone, s->acts_alone ? all : s->may);
         decide_agree(&m->decide, s->primary, s->timeline, s->barred, clock_wall_us());
-        follow_holds(m, s);
+        *is_attached = follow_holds(m, s);
     }
     mem_free(s);
     return ok;
