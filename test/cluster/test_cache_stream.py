@@ -337,6 +337,20 @@ def test_many_databases(start_pool):
         pg.stop()
 
 
+def test_a_server_that_is_started_behind_us(start_pool):
+    """It was found dead before it was found to be the primary: its database is followed from then on."""
+    pg = postgres.start_postgres(LOGICAL, roles=False)
+    try:
+        pg.stop()
+        pool = start_pool(pg.address, health_check_period=1, health_check_max_retries=1, health_check_retry_delay=1, **CACHE)
+        waits.wait_for("it is found dead", lambda: "there is no primary" in pool.log())
+        pg.start()
+        waits.wait_for("it is the primary", lambda: "primary node is 0" in pool.log())
+        good(pool)
+    finally:
+        pg.stop()
+
+
 def test_another_primary(start_pool):
     primary = postgres.start_postgres({**LOGICAL, "wal_keep_size": "64MB"}, roles=False)
     standby = make_standby(primary, "node1")

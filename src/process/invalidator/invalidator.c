@@ -84,14 +84,15 @@ static bool is_found(struct cache_stream_primary was, struct cache_stream_primar
     return was.epoch == EPOCH_UNKNOWN && is.epoch == EPOCH_UNKNOWN + 1 && was.node == is.node;
 }
 
-/* Results of the old one may hold what the new one has never seen. */
-static void follow_primary(struct invalidator *inv)
+/* Results of the old one may hold what the new one has never seen. `before`: who was used until
+ * now; behind a time without anybody the streams are to begin anew. */
+static void follow_primary(struct invalidator *inv, int before)
 {
     struct cache_stream_primary was = cache_stream_primary(inv->streams);
     struct cache_stream_primary is = {inv->node, inv->epoch + EPOCH_UNKNOWN};
     int i;
 
-    if (is_found(was, is)) {
+    if (before == inv->node && is_found(was, is)) {
         cache_stream_set_primary(inv->streams, is);
         return;
     }
@@ -113,6 +114,7 @@ static void follow_primary(struct invalidator *inv)
 
 static void look_at_view(struct invalidator *inv)
 {
+    int before = inv->node;
     int node;
 
     if (!view_refresh(inv->role.env->shm, &inv->view))
@@ -122,7 +124,7 @@ static void look_at_view(struct invalidator *inv)
         return;
     inv->node = node;
     inv->epoch = inv->view.primary_epoch;
-    follow_primary(inv);
+    follow_primary(inv, before);
 }
 
 /* --- databases --- */
