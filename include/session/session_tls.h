@@ -10,7 +10,8 @@
 struct conf_gen;
 
 /* Makes the context that the ssl_* settings of `gen` describe. What ssl_passphrase_command says is
- * kept in *passphrase. Owned by the caller; NULL with *err when a file or a rule is no good. */
+ * kept in *passphrase when it has opened the key. Owned by the caller; NULL with *err when a file
+ * or a rule is no good. */
 struct tls_context *session_tls_make_context(struct tls_env *env, const struct conf_gen *gen,
     struct tls_passphrase *passphrase, struct err *err);
 

@@ -342,6 +342,16 @@ def test_passphrase_command(pg, ca, start_pool, tmp_path):
     waits.wait_for("the new certificate is shown", lambda: shown_cert(pool.address) == der_of(again))
 
 
+def test_a_passphrase_that_was_wrong_is_not_kept(pg, ca, pair, start_pool):
+    """Who corrects ssl_passphrase_command behind a reload that failed finds the new certificate in use."""
+    pool = start_pool(pg.address, ssl=True, ssl_cert=pair.cert, ssl_key=pair.key, num_init_children=1)
+    locked = ca.issue(passphrase="open sesame")
+    pool.reload(ssl_cert=locked.cert, ssl_key=locked.key, ssl_passphrase_command="echo wrong")
+    waits.wait_for("it is told", lambda: "could not load private key file" in pool.log())
+    pool.reload(ssl_passphrase_command="echo open sesame")
+    waits.wait_for("the new certificate is shown", lambda: shown_cert(pool.address) == der_of(locked))
+
+
 # ---- a stream like any other
 
 def wait_until_asleep(pg) -> None:

@@ -50,8 +50,6 @@ void pcp_tls_set_conf(struct control *ctl)
     }
     ctx = session_tls_make_context(ctl->tls->env, gen, &ctl->tls->passphrase, &err);
     if (ctx == NULL) {
-        if (ctl->tls->ctx == NULL)
-            tls_passphrase_forget(&ctl->tls->passphrase);
         err_wrap(&err, "TLS with administrators");
         log_err(LVL_WARNING, &err);
         return;

@@ -62,6 +62,7 @@ struct tls_context *session_tls_make_context(struct tls_env *env, const struct c
 {
     const struct conf *conf = conf_of(gen);
     struct tls_files *f = mem_alloc_zero(sizeof *f);
+    bool is_proven = passphrase->len > 0;
     struct tls_context *ctx = NULL;
     struct tls_settings st = {
         .cert_file = f->cert,
@@ -87,6 +88,8 @@ struct tls_context *session_tls_make_context(struct tls_env *env, const struct c
     if (file_paths(gen, f, err) == 0)
         ctx = tls_context_new_server(env, &st, err);
     passphrase->command = passphrase->key_file = "";
+    if (ctx == NULL && !is_proven)
+        tls_passphrase_forget(passphrase); /* the command may say another one next time */
     mem_free(f);
     return ctx;
 }
@@ -94,21 +97,18 @@ struct tls_context *session_tls_make_context(struct tls_env *env, const struct c
 void session_tls_set_conf(struct sessions *ss)
 {
     struct tls_context *ctx;
-    struct err err;
+    struct err err = {0};
 
     if (!ss->conf->ssl)
         return;
     if (ss->tls == NULL)
         ss->tls = mem_alloc_secret(sizeof *ss->tls);
-    err_clear(&err);
     ctx = session_tls_make_context(backend_tls_env(&ss->be), ss->gen, &ss->tls->passphrase, &err);
     if (ctx != NULL) {
         tls_context_free(&ss->tls->ctx);
         ss->tls->ctx = ctx;
         return;
     }
-    if (ss->tls->ctx == NULL)
-        tls_passphrase_forget(&ss->tls->passphrase); /* it was not worth keeping */
     err_wrap(&err, "TLS with clients");
     err_hint(
         &err, ss->tls->ctx == NULL
