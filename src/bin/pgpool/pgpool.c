@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -165,6 +166,14 @@ static int start(const struct pgpool_opts *opts, struct conf_gen *gen, const cha
     return sup_main(&sup, gen);
 }
 
+/* Whether keys belong to who uses them can be judged by the user that pgpool runs as. */
+static bool is_its_user(const char *pid_path)
+{
+    struct stat st;
+
+    return stat(pid_path, &st) == 0 && st.st_uid == geteuid();
+}
+
 /* The rules may be of another file there (-a), so that a mistake in these is no failure. */
 static int reload(const struct pgpool_opts *opts, const struct conf_gen *gen, const char *pid_path)
 {
@@ -178,7 +187,8 @@ static int reload(const struct pgpool_opts *opts, const struct conf_gen *gen, co
             "the rules of client authentication could not be loaded: those from before stay in "
             "use, and where there were none nobody is let in");
     /* What the command says may be another word than that of the start, which is kept there. */
-    if (*conf_of(gen)->ssl_passphrase_command == '\0' && session_check_tls(gen, &err) == -1) {
+    if (*conf_of(gen)->ssl_passphrase_command == '\0' && is_its_user(pid_path) &&
+        session_check_tls(gen, &err) == -1) {
         err_hint(&err, "What was in use before stays in use. Correct the files and reload again.");
         log_err(LVL_WARNING, &err);
     }
