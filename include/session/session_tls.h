@@ -9,9 +9,8 @@
 
 struct conf_gen;
 
-/* Makes the context that the ssl_* settings of `gen` describe. What ssl_passphrase_command says is
- * kept in *passphrase when it has opened the key. Owned by the caller; NULL with *err when a file
- * or a rule is no good. */
+/* Makes the context that the ssl_* settings of `gen` describe. In *passphrase is kept what
+ * ssl_passphrase_command says and opens the key. Owned by the caller; NULL with *err: no good. */
 struct tls_context *session_tls_make_context(struct tls_env *env, const struct conf_gen *gen,
     struct tls_passphrase *passphrase, struct err *err);
 

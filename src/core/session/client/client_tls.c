@@ -63,7 +63,7 @@ struct tls_context *session_tls_make_context(struct tls_env *env, const struct c
     const struct conf *conf = conf_of(gen);
     struct tls_files *f = mem_alloc_zero(sizeof *f);
     bool is_proven = passphrase->len > 0;
-    struct tls_context *ctx = NULL;
+    struct tls_context *ctx;
     struct tls_settings st = {
         .cert_file = f->cert,
         .key_file = f->key,
@@ -85,8 +85,7 @@ struct tls_context *session_tls_make_context(struct tls_env *env, const struct c
     passphrase->key_file = f->key;
     if (conf->ssl_passphrase_command[0] != '\0' || passphrase->len > 0)
         st.passphrase = tls_passphrase_get;
-    if (file_paths(gen, f, err) == 0)
-        ctx = tls_context_new_server(env, &st, err);
+    ctx = file_paths(gen, f, err) == 0 ? tls_context_new_server(env, &st, err) : NULL;
     passphrase->command = passphrase->key_file = "";
     if (ctx == NULL && !is_proven)
         tls_passphrase_forget(passphrase); /* the command may say another one next time */
