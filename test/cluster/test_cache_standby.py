@@ -277,7 +277,8 @@ def test_random_writes_with_a_late_standby(pair, start_pool, mode):
 
 @pytest.mark.parametrize("how", ["statement", "wal"])
 def test_a_view_that_was_made_anew(pair, start_pool, how):
-    """What the standby still reads by its name is not kept as what the new one shows."""
+    """What the standby still reads by its name is not kept as what the new one shows. One transaction, so that no reader meets
+    the moment without a view."""
     pair.primary.rows("drop view if exists seen; create view seen as select 'before ' || v as v from t where id = 1")
     read = "select v from seen"
     pool = pair.pool(start_pool, pool_mode="transaction", memqcache_invalidation=how)
@@ -285,7 +286,7 @@ def test_a_view_that_was_made_anew(pair, start_pool, how):
         waits.wait_for("it is there", lambda: one(w, read) == "before old", 60)
         kept(pool, w, read)
         pair.standby.rows("select pg_wal_replay_pause()")
-        for sql in ("drop view seen", "create view seen as select 'behind ' || v as v from t where id = 1"):
+        for sql in ("begin", "drop view seen", "create view seen as select 'behind ' || v as v from t where id = 1", "commit"):
             assert all(m.type != "E" for m in admin.simple(sql))
         never_kept(pool, w, read, "before old")
         pair.standby.rows("select pg_wal_replay_resume()")

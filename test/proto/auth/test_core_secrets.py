@@ -43,11 +43,16 @@ def dumped(pid: int) -> list[tuple[str, bytes]]:
 
 
 def look(pool, needles: dict[str, bytes]) -> list[str]:
-    """Where any of the needles is found."""
+    """Where any of the needles is found. A process stands still while it is read: what it maps would change meanwhile."""
     seen = []
     for pid in pool.pids():
         who = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
-        for head, data in dumped(pid):
+        procs.stand_still(pid)
+        try:
+            pages = dumped(pid)
+        finally:
+            procs.go_on(pid)
+        for head, data in pages:
             for name, needle in needles.items():
                 at = data.find(needle)
                 if at != -1:
