@@ -171,9 +171,12 @@ class Postgres:
     def stop(self, how: int = signal.SIGINT) -> None:
         running.pop(self.port, None)
         if self.daemon is not None:
+            # Those of a first process that was killed end when they notice, and until then nobody can start the server again.
+            left = procs.children(self.daemon.pid) if how == signal.SIGKILL else []
             self.daemon.signal(how)
             self.daemon.wait_exit(60)
             self.daemon = None
+            waits.wait_for("its processes end", lambda: not any("postgres" in procs.command_line(pid) for pid in left), 60)
 
     def log(self) -> str:
         return (self.data.parent / "postgres.log").read_text(encoding="utf-8", errors="replace")

@@ -50,6 +50,8 @@ class Trio:
         self.primary.rows("alter system set synchronous_standby_names = '2 (*)'")
         self.primary.rows("alter system set synchronous_commit = 'remote_apply'")
         self.primary.reload()
+        # The checkpointer is who has commits wait, as soon as it has read that; it does so before a checkpoint.
+        self.primary.rows("checkpoint")
 
     def promote(self, new: int) -> None:
         """Somebody fails over to node `new` while the primary lives: nobody follows that any more, or it would be an accident."""
