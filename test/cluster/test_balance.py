@@ -170,7 +170,7 @@ def step_tx(c, t: str, kind: int, i: int):
             c.execute("deallocate change")
             return found
         case _:
-            c.execute(f"set statement_timeout = {1000 + i}; set lock_timeout = {2000 + i}")
+            c.execute(f"set statement_timeout = {300000 + i}; set lock_timeout = {200000 + i}")  # neither is to come
             return c.execute("select current_setting('statement_timeout'), current_setting('lock_timeout')").fetchall()
 
 

@@ -6,7 +6,7 @@ from test_balance_tx import cluster, code, idle_in_tx, make, ok, pool, w  # noqa
 
 def test_a_transaction_that_the_server_ended_by_a_time_out(cluster, w):
     """The session goes on; what its client is told are the server's words."""
-    ok(w, "set idle_in_transaction_session_timeout = '100ms'", "begin", "insert into w values (9, 'x')")
+    ok(w, "begin", "insert into w values (9, 'x')", "set idle_in_transaction_session_timeout = '100ms'")
     waits.wait_for("the server has ended it", lambda: idle_in_tx(cluster) == 0)
     assert code(w.simple("select 1")) == "25P03"
     assert code(w.simple("select 1")) == "25P02"

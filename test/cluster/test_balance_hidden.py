@@ -6,6 +6,7 @@ when its transaction is over. Session and transaction mode."""
 import pytest
 
 from pgt import waits
+from pgt.trio import wait_replayed
 from pgt.wire import query
 from test_balance_rules import MODES, extended
 from test_monitor import column
@@ -73,6 +74,7 @@ def test_view_that_writes_and_read_consistency(cluster, make, mode):
     finally:
         for i in cluster.standbys:
             cluster.nodes[i].rows("select pg_wal_replay_resume()")
+    wait_replayed(cluster.primary, *(cluster.nodes[i] for i in cluster.standbys))  # the next one counts from there
     w.bye()
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from pgt import waits
 from pgt.postgres import client
+from pgt.trio import wait_replayed
 from pgt.wire import SYNC, Wire, bind, execute, parse
 from test_monitor import Trio, column, pool_for, show, wait_settled
 
@@ -139,8 +140,10 @@ def test_what_was_not_used_is_not_reset(cluster, make):
         return values
 
     cluster.primary.rows("create sequence if not exists counted")
+    at = len(cluster.primary.log())
     for _ in range(3):  # the first one's link is used, for what the catalogue says
         session("one", "select 1")
+    waits.wait_for("that link is cleaned", lambda: "DISCARD ALL" in cluster.primary.log()[at:])
     done = executed(cluster, lambda: [session("one", "select 1") for _ in range(10)])
     asked = [text for text in done[cluster.at] if not text.startswith(LOOK)]
     assert not asked, asked
@@ -265,9 +268,7 @@ def test_answers_hold_for_the_search_path_they_were_asked_with(cluster, make, po
                  "$$ insert into wild.seen values (1) returning 'wild' $$"):
         maker.simple(text)
     maker.bye()
-    for i in cluster.standbys:
-        waits.wait_for("the functions are there", lambda i=i: cluster.nodes[i].value(
-            "select count(*) from pg_proc where proname = 'which'") == "2", 60)
+    wait_replayed(cluster.primary, *(cluster.nodes[i] for i in cluster.standbys))
     clients = []
     for schema in ("calm", "wild") * 3:
         wire = login(pool)
