@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from pgt import crowd, postgres, procs, waits
-from pgt.wire import Wire, WireClosed
+from pgt.wire import Wire, WireClosed, WireTimeout
 from test_monitor import (PERIOD, Trio, column, logged_in, logs, monitor_pid, roles, show,  # noqa: F401
                           trio, wait_settled)
 from test_pcp import Side
@@ -54,9 +54,9 @@ def write(pool, table: str) -> None:
                     return False
                 messages = w.simple(f"create table if not exists {table} as select 1 as a")
                 return any(m.type == "C" for m in messages) and not any(m.type == "E" for m in messages)
-        except (OSError, WireClosed):
+        except (OSError, WireClosed, WireTimeout):
             return False
-    waits.wait_for("a write succeeds", attempt, 40)
+    waits.wait_for("a write succeeds", attempt, 90)
 
 
 def wait_everywhere(trio, table: str) -> None:
@@ -141,6 +141,7 @@ def test_auto_promote_and_follow(trio, start_pool):
     assert told["node_id"] == str(trio.at)
     assert told["text"] == (f"node {trio.at} is back and says that it is a primary, a former one on timeline 1: "
                             "it stays down")
+    logs(pool, told["text"])
     assert pool.log().count(told["text"]) == 1
 
 
@@ -501,7 +502,7 @@ def streams_from(trio, standby: int, primary: int, timeline: int) -> bool:
 @pytest.mark.parametrize("mode", ["session", "transaction"])
 def test_switchover_without_an_error(trio, orders, mode):
     """Sessions that write lone statements all the time notice nothing but a pause, and keep their connections."""
-    pool = orders(load_balance_mode=True, pool_mode=mode)
+    pool = orders(load_balance_mode=True, pool_mode=mode, failover_wait=25)  # however long it takes on a busy machine
     new = trio.standbys[0]
     trio.primary.rows(crowd.TABLE)
     wait_everywhere(trio, "crowd")
@@ -744,7 +745,7 @@ def test_orders_during_a_failover(trio, orders):
     with ThreadPoolExecutor(2) as two:
         detached = two.submit(pool.pcp.run, "detach_node", str(other), seconds=40)
         promoted = two.submit(pool.pcp.run, "promote_node", "-s", str(other), seconds=40)
-        waits.wait_for("the order is refused or waits", lambda: promoted.done() or "failover" in pool.log())
+        waits.wait_for("the one is done, the other is refused", lambda: detached.done() and promoted.done())
         (facts / "go").write_text("go\n", encoding="ascii")
         assert detached.result().returncode == 0, detached.result()
         assert promoted.result().returncode != 0, promoted.result()
@@ -790,4 +791,6 @@ def test_events_tell_the_story(trio, start_pool):
     waits.wait_for("the loss is seen", lambda: column(pool, "status")[lost] == "down")
     (down,) = waits.wait_for("it is told", lambda: [e for e in show(pool, "POOL_EVENTS") if (e["node_id"], e["event"]) == (str(lost), "down")])
     assert down["text"] == f"health check failed on node {lost} (timeout:5)"
-    assert "Connection refused" in down["cause"] and down["actor"] == "monitor" and down["time"]
+    # Who is let in when it ends hears of that by his connection.
+    assert any(why in down["cause"] for why in ("Connection refused", "server closed the connection", "Connection reset"))
+    assert down["actor"] == "monitor" and down["time"]

@@ -63,7 +63,8 @@ def refused_writes(trio, pool, base: int):
 def test_a_refused_write_is_made_again(trio, start_pool):
     """Somebody makes the primary read-only and promotes a standby, between two probes: the first write that is refused
     makes pgpool look, and is made on the new primary, once. What is not a lone statement gets the error."""
-    pools = [pool_for(start_pool, trio, load_balance_mode=True, pool_mode=mode, health_check_period=600, sr_check_period=600)
+    pools = [pool_for(start_pool, trio, load_balance_mode=True, pool_mode=mode, health_check_period=600, sr_check_period=600,
+                      failover_wait=60)
              for mode in ("session", "transaction")]
     new = trio.standbys[0]
     for pool in pools:
@@ -91,7 +92,7 @@ def test_a_refused_write_is_made_again(trio, start_pool):
 @pytest.mark.parametrize("trio", [2], indirect=True)
 def test_a_read_on_a_lost_primary_is_made_again(trio, start_pool):
     """A read that was under way on the client's own connection when its server was killed is answered by another."""
-    pool = pool_for(start_pool, trio, load_balance_mode=True, auto_promote=True,
+    pool = pool_for(start_pool, trio, load_balance_mode=True, auto_promote=True, failover_wait=60,
                     **{f"backend_weight{i}": int(i == trio.at) for i in range(3)})
     wait_settled(pool, trio.at)
     write(pool, "notes")
@@ -110,14 +111,14 @@ def test_a_read_on_a_lost_primary_is_made_again(trio, start_pool):
                    + wire.parse("select a from notes", "t") + wire.bind(name="t") + wire.execute() + wire.SYNC)
         waits.wait_for("they wait", lambda: trio.primary.value("select count(*) from pg_locks where not granted") == "4")
         trio.primary.stop(signal.SIGKILL)
-        found = simple.ready()
+        found = simple.ready(seconds=60)
         assert tags(found) == ["T", "D", "C", "Z"]
         assert tags(extended.ready()) == ["1", "2", "T", "D", "C", "Z"]
         assert tags(twice.ready()) == ["1", "2", "D", "C", "42P05", "Z"]
         assert tags(twice.simple("select 'once' from notes")) == ["T", "D", "C", "Z"], "no reply comes twice"
         assert tags(writer.ready())[-2:] == ["08006", "Z"], "nobody knows whether it was done"
         writer.send(wire.parse("insert into notes values (8)", "w") + wire.bind(name="w") + wire.execute() + wire.SYNC)
-        assert tags(writer.ready()) == ["1", "2", "C", "Z"]
+        assert tags(writer.ready(seconds=60)) == ["1", "2", "C", "Z"]
 
 
 def writes_when_it_has_asked(trio, start_pool, new, **conf) -> tuple[str, float]:
@@ -202,7 +203,7 @@ def test_a_read_that_waits_for_a_lost_primary_goes_elsewhere(trio, start_pool):
 @at_once
 def test_reads_go_on_without_a_primary(trio, start_pool):
     """Nobody takes the lost primary's place: sessions that were on it read from a standby, and their writes wait."""
-    pool = pool_for(start_pool, trio, load_balance_mode=True, failover_wait=20, num_init_children=1)
+    pool = pool_for(start_pool, trio, load_balance_mode=True, failover_wait=60, num_init_children=1)
     wait_settled(pool, trio.at)
     write(pool, "notes")
     wait_everywhere(trio, "notes")
@@ -221,7 +222,7 @@ def test_reads_go_on_without_a_primary(trio, start_pool):
         assert writer.is_quiet(0.3) and simple.is_quiet(0.1)
         trio.nodes[new].rows("select pg_promote()")
         for w in (writer, simple):
-            assert [m.row() for m in w.ready(seconds=20) if m.type == "D"] == [[str(trio.nodes[new].port).encode()]]
+            assert [m.row() for m in w.ready(seconds=60) if m.type == "D"] == [[str(trio.nodes[new].port).encode()]]
 
 
 @pytest.mark.parametrize("trio", [2], indirect=True)
@@ -242,5 +243,5 @@ def test_who_waits_in_a_line_moves_on(trio, start_pool):
         assert second.is_quiet(0.3) and third.is_quiet(0)
         trio.promote(trio.standbys[0])
         for w in (second, third):
-            assert [m.row() for m in w.ready(seconds=20) if m.type == "D"] == [[str(new.port).encode()]]
+            assert [m.row() for m in w.ready(seconds=60) if m.type == "D"] == [[str(new.port).encode()]]
         assert not [m.fields for m in second.simple("pgpool reconnect") if m.type == "E"], "a superuser is one on all servers"

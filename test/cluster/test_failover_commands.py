@@ -58,7 +58,7 @@ def test_nobody_waits_for_them(trio, start_pool):
     quoted = {"bare": ARGS.replace("'", ""), "double": ARGS.replace("'", '"')}
     pool = pool_for(start_pool, trio, failover_command=f"[ %d = %P ] || exit 0; {promoting(trio)} {ARGS}".replace("'", ""),
                     failback_command=f"{back} {quoted['bare']}",
-                    follow_primary_command=f"{follow} {quoted['double']}", follow_primary_command_timeout=3,
+                    follow_primary_command=f"{follow} {quoted['double']}", follow_primary_command_timeout=8,
                     **{f"backend_data_directory{i}": f"{ODD}{i}" for i in range(3)})
     wait_settled(pool, 2)
     trio.nodes[0].stop()

@@ -40,7 +40,7 @@ def end_amid_switchover(pool, new: int, what: str, reached) -> None:
 def test_all_of_pgpool_is_killed_in_a_switchover(trio, orders):
     """What it did to servers is taken back by the next one, or gone on with where the new primary may come by itself;
     what was acknowledged stays."""
-    pool = orders(failover_wait=4)
+    pool = orders(failover_wait=12)  # of which a transaction has up to five seconds to end, once the old primary is fenced
     new, other = trio.standbys
     note = pool.home / "pgpool_status.switch"
 
@@ -56,7 +56,8 @@ def test_all_of_pgpool_is_killed_in_a_switchover(trio, orders):
     assert f"fenced\t127.0.0.1\t{trio.primary.port}\n" in note.read_text(encoding="utf-8")
     pool.start()
     write(pool, "one")
-    assert not fenced() and primaries(trio) == [trio.at] and not note.exists()
+    waits.wait_for("what was noted is done", lambda: not note.exists())
+    assert not fenced() and primaries(trio) == [trio.at]
     # The third one has left, and the new one does not receive all.
     with asleep(int(trio.nodes[new].value("select pid from pg_stat_wal_receiver"))):
         end_amid_switchover(pool, new, "the third one has left", lambda: f"port='{trio.nodes[new].port}'" in
