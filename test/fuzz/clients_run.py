@@ -23,7 +23,7 @@ DIRECT, POOLED = "fuzz_direct", "fuzz_pooled"
 STARTUP: tuple[dict[str, str], ...] = (
     {}, {"application_name": "second"}, {"options": "-c work_mem=9MB -c my.own=third"},
     {"TimeZone": "Europe/Paris", "DateStyle": "SQL, DMY"})
-SECONDS = 6.0
+SECONDS = 20.0
 CLOSED, SILENT = "closed", "silent"
 
 

@@ -26,6 +26,6 @@ def test_a_difference_is_found(pg, start_pool):
               (Step(0, (query("begin"),)), Step(1, (query("show work_mem"),)))]
     found = house.play(script)
     assert found is not None and found.who == 0 and "08P01" in found.answers.ours[0]
-    smaller = Smaller(house, script, found, 10)
+    smaller = Smaller(house, script, found, 100)
     smaller.run()
     assert smaller.script == [(Step(0, (query("begin"),)),)]
