@@ -32,6 +32,7 @@ struct conf_issue {
     const char *hint; /* next step, or NULL */
     int rank;         /* of the file, for sorting */
     int seq;          /* order of finding */
+    bool is_kept;     /* a setting that the next start takes from the file, not this reload */
 };
 
 #define CONF_MAX_ISSUES 1000

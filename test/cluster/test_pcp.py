@@ -390,6 +390,18 @@ def test_reload(pool):
     assert pool.log().count("is in use") == 1
 
 
+def test_reload_tells_what_it_did_not_take(pool):
+    """The order is obeyed, and what needs a restart is told to whoever gave it, not to the log alone."""
+    pool.write_conf(log_disconnections=True, max_clients=77, num_init_children=3)
+    done = pool.pcp.run("reload_config")
+    assert (done.returncode, done.stdout) == (0, "pcp_reload_config -- Command Successful\n"), done
+    told = re.findall(r'^WARNING:  (\S+):\d+: parameter "(\w+)" cannot be changed without restarting$', done.stderr, re.M)
+    assert told == [(str(pool.conf_path), "num_init_children"), (str(pool.conf_path), "max_clients")], done.stderr
+    assert done.stderr.count("HINT:  It keeps its old value until then.") == 2
+    settings = {s["name"]: s["value"] for s in json.loads(pool.pcp.ok("pool_status", "--json"))}
+    assert settings["log_disconnections"] == "1"
+
+
 def test_reload_of_rules_with_a_mistake(pg, start_pool):
     """Workers keep the rules they have: who asked is told, and nothing else is taken either."""
     port = procs.free_port()

@@ -198,6 +198,14 @@ static void print_line(FILE *to, const char *title, struct slice text)
         fprintf(to, "%s:  %.*s\n", title, (int)text.n, text.p);
 }
 
+/* What was done is not all of what was asked for: that is told to whoever asked, wanted or not. */
+static bool is_warning(struct slice body)
+{
+    struct errmsg m = {0};
+
+    return errmsg_decode(body, &m) == 0 && slice_eq_str(m.severity, "WARNING");
+}
+
 /* An error or a notice of the server. */
 static void print_message(FILE *to, struct slice body)
 {
@@ -268,7 +276,7 @@ int tool_link_answer(struct tool_link *l, char type, struct tool_answer *a)
         }
         if (p.type == PCP_ANSWER_NOTICE && l->debug)
             print_message(stdout, p.body);
-        else if (p.type == PCP_ANSWER_NOTICE && l->tells)
+        else if (p.type == PCP_ANSWER_NOTICE && (l->tells || is_warning(p.body)))
             print_message(stderr, p.body);
         if (p.type != type && p.type != PCP_ANSWER_NOTICE)
             return fail("the server answered something else");

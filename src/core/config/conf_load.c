@@ -199,6 +199,7 @@ static void conf_report_kept(
     conf_ref_name(ref, name);
     conf_report_add(load->report, CONF_WARNING, slot->value == NULL ? load->gen->file : slot->file,
         slot->line, hint, "parameter \"%s\" cannot be changed without restarting", name);
+    load->report->issue[load->report->n - 1].is_kept = true;
 }
 
 /* Gives `ref` its old value back; says so when it was to change. */

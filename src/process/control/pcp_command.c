@@ -104,9 +104,30 @@ static void put_first_error(const struct conf_report *report, struct err *err)
     err_hint(err, "Run pgpool --check-config to see all findings.");
 }
 
+/* The order is obeyed, and yet these settings stay: whoever gave it should not have to look into the
+ * log for that. */
+static void tell_kept(const struct conf_report *report, struct buf *out)
+{
+    int i;
+
+    for (i = 0; i < report->n; i++) {
+        const struct conf_issue *issue = &report->issue[i];
+        struct err text = {0};
+
+        if (!issue->is_kept)
+            continue;
+        if (issue->line == 0)
+            err_set(&text, "01000", "%s: %s", issue->file, issue->text);
+        else
+            err_set(&text, "01000", "%s:%d: %s", issue->file, issue->line, issue->text);
+        err_hint(&text, "%s", issue->hint);
+        pcp_put_err(out, PCP_ANSWER_NOTICE, "WARNING", &text);
+    }
+}
+
 /* The supervisor says nothing about a file it refuses, and workers go on with the rules and
  * certificates they have where new ones are no good: all of them are tried here first. */
-static bool check_conf(struct pcp_conn *c, struct err *err)
+static bool check_conf(struct pcp_conn *c, struct buf *out, struct err *err)
 {
     const struct role_loop *role = &c->ctl->role;
     const struct conf_gen *gen = role_loop_gen(role);
@@ -123,14 +144,17 @@ static bool check_conf(struct pcp_conn *c, struct err *err)
         err_hint(err, "All stays as it is. Correct the files and reload again.");
     if (report.nerrors > 0)
         put_first_error(&report, err);
+    else
+        tell_kept(&report, out);
     conf_report_fini(&report);
     conf_gen_free(&tried);
     return !err_is_set(err);
 }
 
-static enum pcp_outcome reload(struct pcp_conn *c, const struct pcp_packet *p, struct err *err)
+static enum pcp_outcome reload(
+    struct pcp_conn *c, const struct pcp_packet *p, struct buf *out, struct err *err)
 {
-    if (!check_scope(p, err) || !check_conf(c, err) ||
+    if (!check_scope(p, err) || !check_conf(c, out, err) ||
         (is_for_all(c, p) && !pcp_wd_order_all(c, 'r', 0, err)))
         return PCP_FAILED;
     c->old_generation = conf_number(role_loop_gen(&c->ctl->role));
@@ -460,7 +484,7 @@ enum pcp_outcome pcp_command_run(
     case PCP_STOP_CLUSTER:
         return stop(c, p, out, err);
     case PCP_RELOAD:
-        return reload(c, p, err);
+        return reload(c, p, out, err);
     case PCP_LOG_ROTATE:
         return rotate(c, p, out, err);
     case PCP_ATTACH:
