@@ -259,12 +259,16 @@ def show(trace: Trace) -> str:
     return "\n".join(f"-- {name}\n" + "\n".join(lines) for name, lines in trace.transcript().items())
 
 
+def are_same(a: list[str], b: list[str]) -> bool:
+    return len(a) == len(b) and all(map(normal.is_same, a, b))
+
+
 def compare(direct: dict[str, list[str]], through: dict[str, list[str]]) -> str:
     """A readable difference; empty when the same."""
     out = []
     for name in direct:
         a, b = direct[name], through.get(name, [])
-        if a != b:
+        if not are_same(a, b):
             out += list(difflib.unified_diff(a, b, f"{name} direct", f"{name} through", n=4, lineterm=""))
     return "\n".join(out)
 
@@ -288,7 +292,7 @@ def compare_refused(direct: Trace, through: Trace) -> str:
     server would have begun a block; and the session ends."""
     a, b = direct.transcript(), through.transcript()
     for name, lines in b.items():
-        if a.get(name, [])[:len(lines)] != lines:
+        if not are_same(a.get(name, [])[:len(lines)], lines):
             return f"another reply in front of it\n{compare({name: a.get(name, [])[:len(lines)]}, b)}"
         if any(in_block(line) for line in lines):
             return f"{name} was told of a transaction\n" + "\n".join(lines)

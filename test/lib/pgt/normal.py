@@ -18,6 +18,20 @@ LOCATION = ("F", "L", "R")
 NOT_TEXT = ("C", "P", "p")  # an SQLSTATE or a position may be somebody's process id by chance
 
 
+class Line(str):
+    """A message as text."""
+    msg: Msg | None = None
+    moves = False
+
+    def raw(self) -> str:
+        """With the numbers that were taken for process ids: any number may be somebody's by chance."""
+        return self if self.msg is None else Normalizer(self.moves).text_of(self.msg)
+
+
+def is_same(one: str, other: str) -> bool:
+    return one == other or (isinstance(one, Line) and isinstance(other, Line) and one.raw() == other.raw())
+
+
 class Normalizer:
     """One per run: learns process ids from BackendKeyData as they pass. With `moves` a session has no
     server process of its own: its pid is only a name for cancel requests, and the sender of a notification
@@ -44,7 +58,12 @@ class Normalizer:
             return self.pids[int(text)]
         return repr(text)
 
-    def line(self, msg: Msg) -> str:
+    def line(self, msg: Msg) -> Line:
+        line = Line(self.text_of(msg))
+        line.msg, line.moves = msg, self.moves
+        return line
+
+    def text_of(self, msg: Msg) -> str:
         render = RENDER.get(msg.type)
         name = NAMES.get(msg.type, "unknown")
         detail = render(self, msg) if render else (repr(msg.body) if msg.body else "")

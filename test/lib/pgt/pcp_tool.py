@@ -12,7 +12,8 @@ from pgt.proxy import pgpool_bin
 def pcp(pool, name: str, *args: str) -> subprocess.Popen:
     """A tool of ours, by PCP's socket."""
     for path, text in (("pcp.conf", f"op:{hashlib.md5(b'secret').hexdigest()}\n"), ("pcppass", "*:*:op:secret\n")):
-        (pool.home / path).write_text(text, encoding="ascii")
+        if not (pool.home / path).exists() or (pool.home / path).read_text(encoding="ascii") != text:
+            (pool.home / path).write_text(text, encoding="ascii")  # not while another tool logs in by it
         (pool.home / path).chmod(0o600)
     return subprocess.Popen([Path(pgpool_bin()).parent / "pcp", name, "-h", str(pool.home), "-p", str(pool.conf["pcp_port"]), "-U", "op",
                              "-w", *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pgt import late, procs, waits
-from pgt.wire import Address, Wire
+from pgt.wire import Address, Wire, WireClosed, WireTimeout
 
 OS_USER = "postgres"
 HBA = """\
@@ -165,7 +165,7 @@ class Postgres:
         try:
             with Wire(self.address) as w:
                 return w.login()[-1].type == "Z"
-        except OSError:
+        except (OSError, WireClosed, WireTimeout):
             return False
 
     def stop(self, how: int = signal.SIGINT) -> None:
@@ -183,7 +183,7 @@ class Postgres:
 
     def rows(self, sql: str, database: str = "postgres") -> list[list[bytes | None]]:
         """Runs SQL on a connection of its own, direct, as superuser."""
-        with Wire(self.socket) as w:
+        with Wire(self.socket, seconds=60) as w:  # on a busy disk a data base or a promotion takes its time
             assert w.login(database=database)[-1].type == "Z"
             return w.rows(sql)
 

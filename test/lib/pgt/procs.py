@@ -59,6 +59,15 @@ def folder(name: str, user: str | None = None) -> Path:
     return path
 
 
+def replace(path: Path, text: str) -> None:
+    """Writes a file that somebody may read at this moment: he finds the old text or the new one."""
+    fresh = path.with_name(f"{path.name}.fresh")
+    fresh.write_text(text, encoding="utf-8")
+    if path.exists():
+        fresh.chmod(path.stat().st_mode & 0o7777)
+    fresh.replace(path)
+
+
 def drop_stopped() -> None:
     """Removes the data of servers that were stopped: a run of hundreds of clusters would need tens of gigabytes. Their logs stay."""
     if "PGT_KEEP" in os.environ:
@@ -169,8 +178,9 @@ def stand_still(*pids: int) -> None:
     def is_still(pid: int) -> bool:
         states = []
         for task in os.listdir(f"/proc/{pid}/task"):
-            with open(f"/proc/{pid}/task/{task}/stat", "rb", buffering=0) as file:
-                states.append(file.read(4096).rsplit(b")", 1)[1].split()[0])
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # a thread that ends meanwhile
+                with open(f"/proc/{pid}/task/{task}/stat", "rb", buffering=0) as file:
+                    states.append(file.read(4096).rsplit(b")", 1)[1].split()[0])
         return all(state in (b"T", b"Z") for state in states)
     for pid in pids:
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):

@@ -111,8 +111,9 @@ class Pgpool(Proxy):
         return Address(str(self.home), self.port)
 
     def write_conf(self, **changes: object) -> None:
+        """At once, as a whole: a reload that was ordered before may read the file just now."""
         self.conf.update(changes)
-        self.conf_path.write_text(conf_text(self.conf), encoding="utf-8")
+        procs.replace(self.conf_path, conf_text(self.conf))
 
     def start(self) -> None:
         program = pgpool_bin()

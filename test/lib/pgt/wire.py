@@ -373,7 +373,7 @@ class Wire:
         self.bye()
 
 
-def cancel(address: Address, pid: int, key: bytes, seconds: float = 10.0) -> bytes:
+def cancel(address: Address, pid: int, key: bytes, seconds: float = 20.0) -> bytes:
     """Sends a cancel request on a connection of its own; what the server says (nothing) until it closes."""
     sock = address.connect(seconds)
     with sock:
