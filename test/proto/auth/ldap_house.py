@@ -43,6 +43,7 @@ class Directory:
         self.filters: list[str] = []
         self.binds: list[str] = []
         self.waiting = 0
+        self.counting = threading.Lock()
         self.in_clear = 0
         self.go = threading.Event()
         self.go.set()
@@ -87,9 +88,11 @@ class Directory:
             data = data[end:]
             _, number, at = read_ber(body, 0)
             tag, op, _ = read_ber(body, at)
-            self.waiting += 1
+            with self.counting:
+                self.waiting += 1
             self.go.wait()
-            self.waiting -= 1
+            with self.counting:
+                self.waiting -= 1
             if tag == 0x42:
                 return
             if tag == 0x77 and START_TLS in op and self.tls is not None:

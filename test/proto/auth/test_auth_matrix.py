@@ -223,7 +223,7 @@ class Others:
                 "cert": "hostssl all all all cert map=m"}[rule]
         conf = {"auth_user": "looker", "auth_dbname": "postgres"} if source == "query" else {}
         self.pool = house.start_auth_pool(
-            [lab.pg.address], hba=line + "\n", ident="m holder all\n", passwd="looker:looker_pw\n", num_init_children=1, role_check_delay="1ms", ssl=True,
+            [lab.pg.address], hba=line + "\n", ident="m holder all\n", passwd="looker:looker_pw\n", num_init_children=1, role_check_delay="1ms", default_pool_size=1, ssl=True,
             ssl_cert=pair.cert, ssl_key=pair.key, ssl_ca_cert=lab.ca.cert, backend_ssl_mode0="disable", **conf)
 
     def come(self, user: str, is_right: bool) -> bool:

@@ -2,6 +2,7 @@
 """test_auth_pools: data bases of pools.conf with a look-up of their own, on servers of their own, with TLS towards them.
 
 The same name is another person on another server: nothing that proves or opens the one may prove or open the other."""
+import math
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 
@@ -10,7 +11,7 @@ import pytest
 import auth_house as house
 from pgt import certs, procs
 from pgt.pcp_tool import pcp, said
-from pgt.waits import wait_for
+from pgt.waits import now, wait_for
 from pgt.wire import query
 
 SCRAM_ALL = "host all all all scram-sha-256\n"
@@ -87,7 +88,7 @@ def test_the_same_name_on_two_servers(near, far, pools, mode):
         assert come(pool, "twin", "far_pw") == "28P01"
         assert come(pool, "twin", "near_pw", "far_db") == "28P01"
     far.rows("alter role twin password 'later_pw'")
-    wait_for("the new password of the far one", lambda: come(pool, "twin", "later_pw", "far_db") == "in", 10)
+    wait_for("the new password of the far one", lambda: come(pool, "twin", "later_pw", "far_db") == "in")
     assert come(pool, "twin", "far_pw", "far_db") == "28P01"
     assert come(pool, "twin", "near_pw") == "in"
 
@@ -231,10 +232,10 @@ def test_who_waits_at_his_login_has_proved_nothing_elsewhere(near, far, pools, m
 
     with ThreadPoolExecutor(2) as crowd:
         late = crowd.submit(enter, "near_pw", "3MB")
-        wait_for("it waits", lambda: waiting() == 1, 10)
+        wait_for("it waits", lambda: waiting() == 1)
         move(pool, at[far.port])
         theirs = crowd.submit(enter, "far_pw", "4MB")
-        wait_for("the other one waits", lambda: waiting() == (1 if late.done() else 2), 10)
+        wait_for("the other one waits", lambda: waiting() == (1 if late.done() else 2))
         admin.simple("pgpool resume shop")
         told = [late.result(20), theirs.result(20)]
     assert [states for _, states in told] == [["08001"], [""]], "the near one's user is in at the far one"
@@ -260,7 +261,7 @@ def test_who_is_looked_up_while_it_moves(near, far, pools):
         assert holder.login()[-1].type == "Z"
         holder.rows("select pg_advisory_lock(7)")
         told = [crowd.submit(come, pool, "asked_for", password, "shop") for password in ("far_pw", "near_pw")]
-        wait_for("the old server is asked", lambda: near.sessions("wait_event = 'advisory'"), 10)
+        wait_for("the old server is asked", lambda: near.sessions("wait_event = 'advisory'"))
         move(pool, at[far.port])
         holder.rows("select pg_advisory_unlock(7)")
         assert [t.result(20) for t in told] == ["in", "28P01"]
@@ -287,7 +288,7 @@ def test_who_paused_all_may_come_back(near, far, pools, mode):
     admin.bye()
     with ThreadPoolExecutor(2) as crowd:
         others = [crowd.submit(enter, *who) for who in (("looker", "looker_pw", "d_scram"), ("boss", "boss_pw", "far_db"))]
-        again = [enter("boss", "boss_pw", database) for database in ("postgres", "d_trust", "postgres", "d_md5", "postgres", "d_trust")]
+        again = [enter("boss", "boss_pw", database) for database in ("postgres", "d_trust", "postgres", "d_md5") * 2]
         for w in again:
             assert [r[1] for r in rows(w, "show pool_orders")] == ["true"]
             assert w.status["is_superuser"] == "on"
@@ -306,13 +307,16 @@ def test_who_paused_all_may_come_back(near, far, pools, mode):
 def test_warm_when_the_password_is_known(near, far, pools):
     """min_pool_size of a database with `user`: why it is not kept is in the log, and tried with one connection at a time."""
     house.make_user(far, "keeper", "scram", "right_pw")
+    began = now()
     pool = pools("[database far_db]\n" + place(far, dbname="postgres", user="keeper", min_pool_size=3), num_init_children=2)
     cannot = 'min_pool_size of database "far_db" cannot be kept: user "keeper" cannot log in'
-    wait_for("nobody knows its password", lambda: pool.log().count(cannot) == 2, 10)
+    wait_for("nobody knows its password", lambda: pool.log().count(cannot) >= 2)
     house.put(pool.home / "pool_passwd", "keeper:wrong_pw\n")
     pool.reload()
-    wait_for("the server says why", lambda: 'password authentication failed for user "keeper"' in pool.log(), 20)
-    assert len(set(line for line in pool.log().splitlines() if cannot in line)) <= 5
+    wait_for("the server says why", lambda: 'password authentication failed for user "keeper"' in pool.log())
+    said = [line for line in pool.log().splitlines() if cannot in line]
+    # Each worker waits twice as long each time, from a second on; the reload begins that anew.
+    assert len(said) <= 2 * (math.log2(now() - began + 1) + 3), said
     house.put(pool.home / "pool_passwd", "keeper:right_pw\n")
     pool.reload()
-    wait_for("it is warm", lambda: len(far.sessions("usename = 'keeper'")) == 3, 30)
+    wait_for("it is warm", lambda: len(far.sessions("usename = 'keeper'")) == 3)

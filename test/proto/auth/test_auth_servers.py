@@ -99,30 +99,42 @@ def test_iterations_of_a_server_stop_nobody(request):
     salted = hashlib.pbkdf2_hmac("sha256", b"costly_pw", salt, 1000000)
     stored = hashlib.sha256(hmac.digest(salted, b"Client Key", "sha256")).digest()
     parts = [base64.b64encode(x).decode() for x in (salt, stored, hmac.digest(salted, b"Server Key", "sha256"))]
-    with Wire(pg.socket, seconds=100) as w:  # the server tries whether it is the empty password
-        w.login()
-        w.rows(f"create role costly login password 'SCRAM-SHA-256$1000000:{parts[0]}${parts[1]}:{parts[2]}'")
+    names = [f"costly{i}" for i in range(5)]
     house.make_user(pg, "busy", "trust")
-    pool = house.start_auth_pool([pg.address], hba="host all all all password\n", passwd="costly:costly_pw\nbusy:busy_pw\n",
-                                 num_init_children=1)
+    pool = house.start_auth_pool([pg.address], hba="host all all all password\n", num_init_children=1,
+                                 passwd="busy:busy_pw\n" + "".join(f"{name}:costly_pw\n" for name in names))
     request.addfinalizer(pool.stop)
     busy = Wire(pool.address)
     assert busy.login("busy", "postgres", "busy_pw")[-1].type == "Z"
-    came = []
-    guest = threading.Thread(target=lambda: came.append(house.try_login(pool.address, "costly", "postgres", "costly_pw")[0]))
-    begin = waits.now()
-    guest.start()
-    longest = answered = 0
-    while guest.is_alive():
-        at = waits.now()
-        assert busy.value("select 1") == "1"
-        longest = max(longest, waits.now() - at)
-        answered += 1
-    took = waits.now() - begin
-    guest.join()
-    assert came == ["in"]
-    assert answered > 10 and longest < took / 2, (answered, longest, took)
-    assert house.try_login(pool.address, "costly", "postgres", "guess")[0] == "28P01"
+
+    def round_of(name: str) -> tuple[int, float, float]:
+        """How often the other client was answered while this one came in, the longest time of that, and how long it took."""
+        with Wire(pg.socket, seconds=100) as w:  # the server tries whether it is the empty password
+            w.login()
+            w.rows(f"create role {name} login password 'SCRAM-SHA-256$1000000:{parts[0]}${parts[1]}:{parts[2]}'")
+        came = []
+        guest = threading.Thread(target=lambda: came.append(house.try_login(pool.address, name, "postgres", "costly_pw")[0]))
+        begin = waits.now()
+        guest.start()
+        longest = answered = 0
+        while guest.is_alive():
+            at = waits.now()
+            assert busy.value("select 1") == "1"
+            longest = max(longest, waits.now() - at)
+            answered += 1
+        took = waits.now() - begin
+        guest.join()
+        assert came == ["in"]
+        return answered, longest, took
+
+    seen = []
+    for name in names:  # a machine that is busy may keep anybody waiting, but not each time
+        seen.append(round_of(name))
+        if seen[-1][0] > 10 and seen[-1][1] < seen[-1][2] / 2:
+            break
+    else:
+        pytest.fail(f"answered, the longest wait, all of it: {seen}")
+    assert house.try_login(pool.address, names[0], "postgres", "guess")[0] == "28P01"
     busy.bye()
 
 

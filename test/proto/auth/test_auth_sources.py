@@ -321,7 +321,7 @@ def test_reads_go_to_a_second_server_that_asks(server, twin, pools, source, mode
     """The login opens one server; the reader on the other logs in by itself, if anything is known."""
     secret = house.make_user(server, "reader", "scram")
     wait_for("the standby has the new secret", lambda: twin.value(
-        "select max(rolpassword) from pg_authid where rolname = 'reader'") == secret, 10)
+        "select max(rolpassword) from pg_authid where rolname = 'reader'") == secret)
     conf = {"load_balance_mode": True, "backend_weight0": 0, "pool_mode": mode,
             "num_init_children": 1, "sr_check_period": 1, "sr_check_user": "postgres", "sr_check_database": "postgres"}
     if source == "query":
@@ -342,7 +342,7 @@ def test_reads_go_to_a_second_server_that_asks(server, twin, pools, source, mode
     if source == "relay":
         assert ports() == {str(server.port)}
     else:
-        wait_for("reads reach the second server", lambda: str(twin.port) in ports(), 10)
+        wait_for("reads reach the second server", lambda: str(twin.port) in ports())
 
 
 @pytest.mark.parametrize("method", ["password", "md5", "scram"])
@@ -441,7 +441,7 @@ def test_in_while_all_links_are_in_use(server, pools, seconds):
                  default_pool_size=1, worker_fill=0)
     clients = []
     for i in range(6):
-        w = Wire(pool.address, seconds=10)
+        w = Wire(pool.address)
         assert w.login("greeted", password="greeted_pw", application_name=f"c{i}")[-1].type == "Z"
         clients.append(w)
         if i == 0:
@@ -465,7 +465,7 @@ def test_no_operator_by_what_was_said_long_ago(server, pools):
                  default_pool_size=1, worker_fill=0)
     clients = []
     for i in range(4):
-        w = Wire(pool.address, seconds=10)
+        w = Wire(pool.address)
         assert w.login("greeted", password="greeted_pw", application_name=f"c{i}")[-1].type == "Z"
         clients.append(w)
         if i == 0:

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 import auth_house as house
-from pgt import procs, web
+from pgt import procs, waits, web
 from pgt.wire import Wire
 
 EXPORTER = shutil.which("prometheus-pgbouncer-exporter")
@@ -66,12 +66,15 @@ def test_pgbouncers_exporter(pool):
                            "--pgbouncer-port", str(pool.port), "--pgbouncer-user", "boss"],
                           pool.home / "exporter.log", env={**os.environ, "PGPASSWORD": "boss_pw"})
     try:
+        def is_seen() -> bool:
+            """A worker tells what it has counted from time to time."""
+            found = samples(web.ask(port, "/metrics").text)
+            assert set(BOUNCER_METRICS) <= set(found), set(BOUNCER_METRICS) - set(found)
+            return (dict(found["requests_total"]).get('{database="postgres"}', 0) >= 3
+                    and dict(found["active_clients"]).get('{database="postgres",user="boss"}') == 1)
+
         web.wait_status(port, "/metrics", 200)
-        found = samples(web.ask(port, "/metrics").text)
-        assert set(BOUNCER_METRICS) <= set(found), set(BOUNCER_METRICS) - set(found)
-        mine = {name: dict(found[name]) for name in ("requests_total", "active_clients")}
-        assert mine["requests_total"]['{database="postgres"}'] >= 3
-        assert mine["active_clients"]['{database="postgres",user="boss"}'] == 1
+        waits.wait_for("three statements of one client", is_seen)
     finally:
         daemon.kill()
         client.bye()

@@ -70,7 +70,7 @@ class Lab:
         self.count += 1
         house.put(self.pool.home / "pool_hba.conf", f"host seen{self.count} all all trust\n{text}")
         self.pool.reload()
-        wait_for("the rules hold", lambda: self.passes("boss", f"seen{self.count}"), 10)
+        wait_for("the rules hold", lambda: self.passes("boss", f"seen{self.count}"))
 
     def passes(self, user: str, database: str = "postgres", address=None, wire=None) -> bool:
         """Does pgpool let the client pass? What the server says then is another matter."""

@@ -79,7 +79,7 @@ def names_for(rng: random.Random) -> list[str]:
 
 def ours(cases: list[tuple[bytes, list[bytes]]]) -> list[str]:
     text = "".join(" ".join("x" + part.hex() for part in [expression, *names]) + "\n" for expression, names in cases)
-    done = subprocess.run([GATE, "-"], input=text, capture_output=True, text=True, check=True, timeout=30)
+    done = subprocess.run([GATE, "-"], input=text, capture_output=True, text=True, check=True, timeout=120)
     return done.stdout.split("\n")[:-1]
 
 

@@ -107,6 +107,7 @@ def test_each_view_as_text(pool, view):
 def test_views_and_an_order(pool):
     with Wire(pool.address, seconds=30) as victim:
         assert victim.login("boss", "postgres", "boss_pw")[-1].type == "Z"
+        wait_for("those of the test before have gone", lambda: len(victim.rows("show pool_clients")) == 1)
         number = next(r[0] for r in victim.rows("show pool_clients") if r[2] == b"boss").decode()
         with Terminal(*command(pool, "-i", "0.2")) as t:
             look_and_kill(t, victim, number)
@@ -117,6 +118,7 @@ def test_views_and_an_order(pool):
 def test_cancel(pool):
     with Wire(pool.address, seconds=30) as victim, Wire(pool.address, seconds=30) as other:
         assert victim.login("boss", "postgres", "boss_pw")[-1].type == "Z"
+        wait_for("those of the test before have gone", lambda: len(victim.rows("show pool_clients")) == 1)
         number = next(r[0] for r in victim.rows("show pool_clients") if r[2] == b"boss").decode()
         assert other.login("boss", "postgres", "boss_pw")[-1].type == "Z"
         victim.send(query("select pg_sleep(600)"))

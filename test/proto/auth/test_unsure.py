@@ -102,13 +102,13 @@ def test_a_standby_is_asked(server):
     standby = house.start_standby(primary)
     pool = None
     try:
-        wait_for("the standby has bob", lambda: standby.rows("select 1 from pg_roles where rolname = 'bob'"), 10)
+        wait_for("the standby has bob", lambda: standby.rows("select 1 from pg_roles where rolname = 'bob'"))
         pool = house.start_auth_pool([primary.address, standby.address], hba="host all all all scram-sha-256\n", passwd="looker:looker_pw\n",
                                      num_init_children=1, auth_user="looker", auth_dbname="postgres", health_check_period=1,
                                      health_check_max_retries=2, health_check_retry_delay=1, sr_check_period=1,
                                      sr_check_user="boss", sr_check_password="boss_pw", health_check_user="boss",
                                      health_check_password="boss_pw", failover_wait=10)
-        wait_for("the primary is known", lambda: come(pool, "bob") == "in", 10)
+        wait_for("the primary is known", lambda: come(pool, "bob") == "in")
         primary.stop(signal.SIGQUIT)
         until = time.monotonic() + 3
         came = []
