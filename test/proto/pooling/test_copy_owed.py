@@ -56,7 +56,7 @@ def test_replies_are_those_of_the_server(pg, start_pool, mode, stream):
     one = pool_of(start_pool, pg, mode)
     seen = []
     for address in (pg.address, one.address):
-        c = Wire(address, seconds=10)
+        c = Wire(address)
         c.login()
         c.send(pgx(COPY), SYNC)
         c.read_until("G")
@@ -74,7 +74,7 @@ def test_statements_that_wait_and_that_do_not(pg, start_pool, mode):
     """They are sent behind the COPY without waiting; the link is kept."""
     one = pool_of(start_pool, pg, mode)
     for behind in ("set my.own = 'x'", "begin", "select 'one'"):
-        c = login(one, seconds=10)
+        c = login(one)
         pid = c.value("select pg_backend_pid()")
         c.send(pgx(COPY), SYNC)
         c.read_until("G")
@@ -93,7 +93,7 @@ def test_in_a_transaction(pg, start_pool, mode):
     """What psycopg does: the COPY fails, and ROLLBACK ends the transaction; so does a COMMIT that commits nothing."""
     one = pool_of(start_pool, pg, mode)
     for end, tag in (("rollback", b"ROLLBACK\0"), ("commit", b"ROLLBACK\0")):
-        c = login(one, seconds=10)
+        c = login(one)
         c.simple("begin")
         c.simple("insert into owed values (7)")
         c.send(pgx(COPY), SYNC)
@@ -113,7 +113,7 @@ def test_in_a_transaction(pg, start_pool, mode):
 def test_behind_a_set_in_its_sequence(pg, start_pool, mode, sent):
     """The last ReadyForQuery is told when the settings are put right: once."""
     one = pool_of(start_pool, pg, mode)
-    c = login(one, seconds=10)
+    c = login(one)
     c.send(pgx("set my.own = 'x'"), pgx(COPY), SYNC)
     c.read_until("G")
     c.send(*sent)
@@ -130,7 +130,7 @@ def test_behind_a_set_in_its_sequence(pg, start_pool, mode, sent):
 def test_simple_query_with_syncs(pg, start_pool, mode, sql, ahead):
     """A Sync before the end of its data waits for nothing, also behind a SET in the string."""
     one = pool_of(start_pool, pg, mode)
-    c = login(one, seconds=10)
+    c = login(one)
     for row, count in ((b"1\n", 1), (b"bad\n", 2)):  # the Sync behind the bad row is not read before it fails
         c.send(query(sql), *([SYNC] if ahead else []))
         c.read_until("G")
@@ -147,7 +147,7 @@ def test_simple_query_with_syncs(pg, start_pool, mode, sql, ahead):
 def test_half_a_message_is_on_its_way(pg, start_pool, mode):
     """Nothing of ours goes out within the client's message."""
     one = pool_of(start_pool, pg, mode)
-    c = login(one, seconds=10)
+    c = login(one)
     half = copy_data(b"1234567\n" * 100)
     c.send(pgx(COPY), SYNC)
     c.read_until("G")
@@ -167,14 +167,14 @@ def test_client_goes_away(pg, start_pool, mode):
     steps = [[BAD], [BAD, COPY_DONE], [BAD, COPY_DONE, SYNC], [BAD, SYNC, SYNC, BAD[:4]], [copy_data(b"1\n"), SYNC]]
     for how in ("close", "terminate"):
         for sent in steps:
-            c = login(one, seconds=10)
+            c = login(one)
             c.send(pgx(COPY), SYNC)
             c.read_until("G")
             c.send(*sent, *([TERMINATE] if how == "terminate" and sent[-1] != BAD[:4] else []))
             c.sock.shutdown(socket.SHUT_WR)
             c.sock.close()
             begin = waits.now()
-            c = login(one, seconds=10)
+            c = login(one)
             goes_on(c)
             assert waits.now() - begin < 8 * waits.SCALE, "its link is not held for an answer that does not come"
             c.bye()
@@ -188,7 +188,7 @@ def test_client_that_sends_nothing_more(pg, start_pool, mode):
     for sent in ([BAD], [BAD, COPY_DONE], [BAD, SYNC]):
         told = []
         for address in (pg.address, one.address, one.socket):
-            c = Wire(address, seconds=10)
+            c = Wire(address)
             c.login()
             c.send(pgx(COPY), SYNC)
             c.read_until("G")
@@ -277,7 +277,7 @@ FAKE = {"session": SESSION, "transaction": {**SESSION, "pool_mode": "transaction
 def test_nobody_knows_what_is_owed(start_pool, copy_server, way):
     """A Bind is among the Syncs: what has to wait would wait for ever. That session ends, and no other."""
     one = start_pool(copy_server(4).address, **FAKE["transaction"])
-    c, other = (login(one, user="fake", database="fake", seconds=10) for _ in range(2))
+    c, other = (login(one, user="fake", database="fake") for _ in range(2))
     c.send(parse(COPY), bind(), execute(), SYNC)
     c.read_until("G")
     c.send(bind(), SYNC, SYNC)
@@ -293,7 +293,7 @@ def test_nobody_knows_what_is_owed(start_pool, copy_server, way):
 def test_answer_that_takes_its_time(start_pool, copy_server, mode, fails_at, count):
     """The client has what is its own at once, and what it sends meanwhile is answered behind ours."""
     server = copy_server(fails_at)
-    c = login(start_pool(server.address, **FAKE[mode]), user="fake", database="fake", seconds=10)
+    c = login(start_pool(server.address, **FAKE[mode]), user="fake", database="fake")
     c.send(parse(COPY), bind(), execute(), SYNC)
     c.read_until("G")
     c.send(copy_data(b"x"), COPY_DONE, SYNC)
@@ -311,7 +311,7 @@ def test_answer_that_takes_its_time(start_pool, copy_server, mode, fails_at, cou
 @pytest.mark.parametrize("sent", [[], [copy_data(b"1\n")]], ids=["nothing", "row"])
 def test_server_dies_in_the_copy(pg, start_pool, mode, sent):
     """A client is told what a server tells that has read the first Sync: an error, and one end, behind the Sync that ends the data."""
-    c = login(pool_of(start_pool, pg, mode), seconds=10)
+    c = login(pool_of(start_pool, pg, mode))
     pid = c.value("select pg_backend_pid()")
     c.send(pgx(COPY), SYNC)
     c.read_until("G")
@@ -333,7 +333,7 @@ def test_server_dies_instead_of_the_answer(start_pool, copy_server, mode, comes)
     for the answer, so it was not sent, and runs on the other link."""
     server = copy_server(2)
     server.dies = True
-    c = login(start_pool(server.address, **FAKE[mode]), user="fake", database="fake", seconds=10)
+    c = login(start_pool(server.address, **FAKE[mode]), user="fake", database="fake")
     c.send(parse(COPY), bind(), execute(), SYNC)
     c.read_until("G")
     if comes == "before":
@@ -366,7 +366,7 @@ def test_server_dies_while_the_end_is_held_back(start_pool, copy_server, words):
     """The ReadyForQuery that waits until all is put right is told all the same."""
     server = copy_server(2)
     server.dies, server.dying_words = True, words
-    c = login(start_pool(server.address, **HELD), user="fake", database="fake", seconds=10)
+    c = login(start_pool(server.address, **HELD), user="fake", database="fake")
     c.send(query(f"begin; {COPY}; commit"), SYNC)
     c.read_until("G")
     c.send(copy_data(b"x"))
@@ -378,7 +378,7 @@ def test_server_dies_while_the_end_is_held_back(start_pool, copy_server, words):
 def test_statement_behind_an_end_that_is_held_back(start_pool, copy_server):
     """It has an end of its own."""
     server = copy_server(2)
-    c = login(start_pool(server.address, **HELD), user="fake", database="fake", seconds=10)
+    c = login(start_pool(server.address, **HELD), user="fake", database="fake")
     c.send(query(f"begin; {COPY}; commit"), SYNC)
     c.read_until("G")
     c.send(copy_data(b"x"))
@@ -392,7 +392,7 @@ def test_statement_behind_an_end_that_is_held_back(start_pool, copy_server):
 
 def test_parse_that_is_known_behind_it(pg, start_pool):
     """Its answer is not made here, where it would have no place among those that come."""
-    c = login(pool_of(start_pool, pg, "transaction"), seconds=10)
+    c = login(pool_of(start_pool, pg, "transaction"))
     c.send(parse("select 'same'", name="one"), SYNC)
     assert [m.type for m in c.ready()] == ["1", "Z"]
     c.send(parse(COPY), bind(), execute(), SYNC)

@@ -160,7 +160,7 @@ def test_cancel_behind_a_close_of_ours(pg, pool, in_transaction):
     c.send(parse(SLEEP, "sleeps"), bind(name="sleeps"), execute(), SYNC)
     wait_running(pg, SLEEP)
     cancel(pool.address, c.pid, c.key)
-    assert states(c.ready(seconds=10)) == ["57014"]
+    assert states(c.ready()) == ["57014"]
     c.rows("rollback")
     c.send(bind(name="s7"), execute(), SYNC)
     assert not states(c.ready())
@@ -178,9 +178,9 @@ def test_cancel_while_the_catalogue_is_asked(pg, start_pool):
         lock.rows("begin")
         lock.rows("lock table pg_proc in access exclusive mode")
         c.send(query("select slow_to_know()"))
-        waits.wait_for("it is asked", lambda: lock.value("select count(*) from pg_locks where not granted") == "1")
+        waits.wait_for("it is asked", lambda: lock.value("select count(*) from pg_locks where not granted") != "0")
         cancel(pool.address, c.pid, c.key)
-        assert states(c.ready(seconds=10)) == ["57014"]
+        assert states(c.ready()) == ["57014"]
         lock.rows("commit")
     assert c.value("select slow_to_know()") == "1"
     c.bye()
@@ -201,7 +201,7 @@ def test_cancel_while_columns_are_asked(pg, start_pool, begin):
         c.send(bind(name="s"), execute(), SYNC)
         waits.wait_for("it is asked", lambda: pg.value("select count(*) from pg_locks where not granted") == "1")
         cancel(pool.address, c.pid, c.key)
-        found = c.ready(seconds=10)
+        found = c.ready()
         assert states(found) == ["57014"] and found[-1].body == (b"E" if begin else b"I")
         lock.rows("commit")
     c.rows("rollback")
@@ -219,7 +219,7 @@ def test_each_of_many_cancels(pg, start_pool, mode):
         c.send(query(SLEEP))
         sock = pool.address.connect()
         sock.sendall(cancel_request(c.pid, c.key))
-        assert states(c.ready(seconds=10)) == ["57014"]
+        assert states(c.ready()) == ["57014"]
         sock.close()
     c.bye()
 

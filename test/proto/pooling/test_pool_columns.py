@@ -44,7 +44,7 @@ def assert_stale(found, status: bytes = b"I") -> None:
 @pytest.mark.parametrize("is_everywhere", [False, True], ids=["anew", "stale"])
 def test_columns_change(pg, pool, change, results, is_everywhere):
     """It is told so on each link, as by a server, until it asks; what is prepared since then is right at once."""
-    c = login(pool, seconds=10)
+    c = login(pool)
     prepare(c)
     for _ in range(3 if is_everywhere else 0):
         assert shape(use(c, results=results)) == "2DCZ"
@@ -67,8 +67,8 @@ def test_columns_change(pg, pool, change, results, is_everywhere):
 
 def test_new_plan_of_a_new_name(pg, pool):
     """What drivers do about it: Close, and the same text once more, which other links have an old plan of."""
-    c = login(pool, seconds=10)
-    others = [login(pool, seconds=10) for _ in range(3)]
+    c = login(pool)
+    others = [login(pool) for _ in range(3)]
     for w in (c, *others):
         prepare(w)
         assert [shape(use(w)) for _ in range(3)] == ["2DCZ"] * 3
@@ -88,7 +88,7 @@ def test_new_plan_of_a_new_name(pg, pool):
 @pytest.mark.parametrize("results", [(), (0, 1)], ids=["none", "each"])
 def test_columns_change_in_front_of_a_transaction(pg, pool, results):
     """The transaction fails by it."""
-    c = login(pool, seconds=10)
+    c = login(pool)
     prepare(c)
     pg.rows("alter table shape add c int")
     for _ in range(2):
@@ -102,7 +102,7 @@ def test_columns_change_in_front_of_a_transaction(pg, pool, results):
 
 def test_who_asks_is_answered(pg, pool):
     """The columns come with each portal: no error, as long as it does not count them beforehand."""
-    c = login(pool, seconds=10)
+    c = login(pool)
     prepare(c)
     portal = describe("", "P")
     for columns in (2, 3, 4):
@@ -120,7 +120,7 @@ def test_who_asks_is_answered(pg, pool):
                                        ("select 1 / count(*) from shape", "D")])
 def test_nothing_changes(pg, pool, sql, rows):
     """It is asked once for each link, and unseen; all clients are answered."""
-    many = [login(pool, seconds=10) for _ in range(6)]
+    many = [login(pool) for _ in range(6)]
     for c in many:
         prepare(c, sql=sql)
     for _ in range(3):
@@ -134,7 +134,7 @@ def test_nothing_changes(pg, pool, sql, rows):
 
 def test_it_is_gone(pg, pool):
     """The error is the client's own; with it back all is well."""
-    c = login(pool, seconds=10)
+    c = login(pool)
     prepare(c)
     pg.rows("alter table shape rename to shape_was")
     for _ in range(3):
@@ -147,7 +147,7 @@ def test_it_is_gone(pg, pool):
 
 def test_columns_are_known_behind_an_error(pg, pool):
     """A Describe that was skipped tells nothing: what was told before is not relied on any more, nor anything else."""
-    c = login(pool, seconds=10)
+    c = login(pool)
     prepare(c)
     c.send(parse("select no_such_column"), describe("s"), SYNC)
     assert states(c.ready()) == ["42703"]
@@ -178,7 +178,7 @@ def test_settings_in_front_are_cut_short(fake, start_pool):
     server = fake(script)
     pool = start_pool(server.address, num_init_children=1, pool_mode="transaction", health_check_period=0,
                       pool_test_rotate=True)
-    c, other = (login(pool, seconds=10, user="fake", database="fake") for _ in range(2))
+    c, other = (login(pool, user="fake", database="fake") for _ in range(2))
     c.rows("set search_path = mine")
     c.send(parse("select 1", "s"), describe("s"), SYNC)
     c.ready()
@@ -198,7 +198,7 @@ def test_settings_in_front_are_cut_short(fake, start_pool):
 @pytest.mark.parametrize("has_been", [False, True], ids=["anew", "stale"])
 def test_columns_change_and_a_transaction_has_its_link(pg, pool, change, has_been):
     """As outside: who was told the old ones is told so, which fails it; who was told the new ones has rows of them."""
-    c, other = login(pool, seconds=10), login(pool, seconds=10)
+    c, other = login(pool), login(pool)
     for w in (c, other):
         prepare(w)
         for _ in range(3 if has_been else 0):
@@ -223,7 +223,7 @@ def test_columns_change_and_a_transaction_has_its_link(pg, pool, change, has_bee
 
 def test_what_is_prepared_in_a_transaction_is_new(pg, pool):
     """The connection's plan of the same text may be older, and would be refused there."""
-    c = login(pool, seconds=10)
+    c = login(pool)
     prepare(c)
     assert [shape(use(c)) for _ in range(3)] == ["2DCZ"] * 3
     pg.rows("alter table shape add c int")
@@ -239,7 +239,7 @@ def test_what_is_prepared_in_a_transaction_is_new(pg, pool):
 
 def test_what_is_prepared_with_a_flush_is_new(pg, pool):
     """asyncpg's way: a sequence without an end yet cannot be sent again with another plan."""
-    c = login(pool, seconds=10)
+    c = login(pool)
     prepare(c)
     assert [shape(use(c)) for _ in range(3)] == ["2DCZ"] * 3
     pg.rows("alter table shape add c int")
@@ -253,7 +253,7 @@ def test_what_is_prepared_with_a_flush_is_new(pg, pool):
 
 def test_sent_behind_something_else(pg, pool):
     """The question waits for the end of that."""
-    c = login(pool, seconds=10)
+    c = login(pool)
     prepare(c)
     pg.rows("alter table shape add c int")
     c.rows("begin")
@@ -268,7 +268,7 @@ def test_sent_behind_something_else(pg, pool):
 
 def test_it_is_gone_in_a_transaction(pg, pool):
     """The error is the one of the client's own message."""
-    c = login(pool, seconds=10)
+    c = login(pool)
     prepare(c)
     pg.rows("alter table shape rename to shape_was")
     for _ in range(2):
@@ -289,7 +289,7 @@ def test_it_is_gone_in_a_transaction(pg, pool):
 def test_the_link_dies_while_it_is_asked(pg, pool):
     """What was to be done in the transaction is not done outside of it."""
     pg.rows("drop table if exists shaped; create table shaped(a int)")
-    c = login(pool, seconds=10)
+    c = login(pool)
     prepare(c, sql="insert into shaped values (1) returning a")
     c.rows("begin")
     pid = c.value("select pg_backend_pid()")
@@ -310,7 +310,7 @@ def test_the_link_dies_while_it_is_asked(pg, pool):
 
 def test_a_bind_within_a_copy(pg, pool):
     """It is what fails the COPY, as by a server: nothing of ours goes in front."""
-    c = login(pool, seconds=10)
+    c = login(pool)
     prepare(c)
     pg.rows("alter table shape add c int")
     c.rows("begin")

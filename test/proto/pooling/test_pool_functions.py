@@ -45,7 +45,7 @@ def test_the_origin_of_a_session(pg, transaction_pool):
         with login(transaction_pool) as b:
             assert b.value("select pg_replication_origin_session_is_setup()") == "f"
     finally:
-        pg.rows("select pg_replication_origin_drop('functions')")
+        waits.wait_for("the server has ended the process that had it", lambda: drop_origin(pg, "functions"))
 
 
 def drop_origin(pg, name: str) -> bool:

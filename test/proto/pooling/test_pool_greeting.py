@@ -29,7 +29,7 @@ def workers_of(w: Wire) -> dict[str, str]:
 
 def come(pool, n: int, **params) -> list[Wire]:
     """Clients that are let in at once, though no link is free."""
-    return [login(pool, seconds=10, application_name=f"c{i}", **params) for i in range(n)]
+    return [login(pool, application_name=f"c{i}", **params) for i in range(n)]
 
 
 @pytest.mark.parametrize("params", [{}, {"DateStyle": "SQL, DMY", "options": "-c timezone=Asia/Tokyo"}],
@@ -81,7 +81,7 @@ def test_what_a_dead_worker_knew(pg, start_pool):
 
     def is_back() -> bool:
         try:
-            w = login(pool, seconds=10, application_name=f"new{len(others)}")
+            w = login(pool, application_name=f"new{len(others)}")
         except (WireClosed, OSError):
             return False  # it was on its way to the worker that died
         others.append(w)
@@ -97,7 +97,7 @@ def test_let_in_while_paused(pg, start_pool):
     first = login(pool, application_name="the other's", TimeZone="Asia/Tokyo")
     assert not states(first.simple("set intervalstyle to iso_8601; set role trust_user"))
     assert not states(first.simple("pgpool pause"))
-    second = login(pool, seconds=10, application_name="own")
+    second = login(pool, application_name="own")
     assert not states(first.simple("pgpool resume"))
     assert first.value("show intervalstyle") == "iso_8601"
     for sql in ("select 1", "select 2"):

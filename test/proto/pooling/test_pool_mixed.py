@@ -21,7 +21,7 @@ END = SYNC + query("rollback") + query("deallocate all")
 
 def replies(address, data: bytes, mark: str, piece: int) -> list:
     """What comes up to the answer of a last query, which has `mark` in it."""
-    w = Wire(address, seconds=10)
+    w = Wire(address)
     w.login()
     data += END + query(f"select '{mark}'")
     for at in range(0, len(data), piece):

@@ -53,7 +53,7 @@ def test_stale_plans_of_a_tied_session(pg, pool):
     pg.rows("create table odds_tie(a int); insert into odds_tie values (1)")
     columns = 1
     for tie in TIES:
-        c = login(pool, seconds=10)
+        c = login(pool)
         c.rows("prepare p as select * from odds_tie")
         c.send(parse("select * from odds_tie", "s"), parse("select 1 / $1", "div"), SYNC)
         c.ready()
@@ -137,7 +137,7 @@ def test_copy_whose_server_dies_before_the_sync_that_counts(pg, start_pool, conf
 
 def test_extended_copy_behind_a_set(pg, pool):
     pg.rows("create table if not exists odds_copy(a int)")
-    c = login(pool, seconds=10)
+    c = login(pool)
     c.send(parse("set my.own = 'y'"), bind(), execute(), parse("copy odds_copy from stdin"), bind(), execute(), SYNC)
     c.read_until("G")
     c.send(copy_data(b"2\n"), COPY_DONE, SYNC)
@@ -247,10 +247,10 @@ def test_login_by_another_name(pg, pool):
         c.rows("select 1")
     clients = {}
     for name in names:
-        clients[name] = Wire(pool.address, seconds=10)
+        clients[name] = Wire(pool.address)
         seen = told(clients[name].login(application_name=name))
         assert seen["application_name"] == want[name] == name and seen["server_version"] and "DateStyle" in seen
-    more = [Wire(pool.address, seconds=10) for _ in range(len(changed) + 2)]
+    more = [Wire(pool.address) for _ in range(len(changed) + 2)]
     for w, name in zip(more, changed):
         w.send_startup("postgres", "postgres", application_name=name)
     more[-2].send_startup("postgres", "postgres", application_name="new", DateStyle="German")

@@ -326,7 +326,7 @@ def test_count_per_reason(pg, start_pool):
         return {r["reason"]: (r["clients"], r["total"]) for r in table(watcher, "show pool_pins") if r["database"] == "postgres"}
 
     waits.wait_for("three are tied", lambda: counts().get("temporary table") == ("3", "3"))
-    assert counts()["listen"][1] == "1"
+    waits.wait_for("one listens, too", lambda: counts().get("listen", ("", ""))[1] == "1")
     for c in clients:
         c.bye()
     waits.wait_for("none is", lambda: counts()["temporary table"] == ("0", "3"))
