@@ -104,8 +104,8 @@ static void put_first_error(const struct conf_report *report, struct err *err)
     err_hint(err, "Run pgpool --check-config to see all findings.");
 }
 
-/* The order is obeyed, and yet these settings stay: whoever gave it should not have to look into the
- * log for that. */
+/* The order is obeyed, and yet these settings stay: whoever gave it should not have to look into
+ * the log for that. */
 static void tell_kept(const struct conf_report *report, struct buf *out)
 {
     int i;
