@@ -121,9 +121,11 @@ class Pgpool(Proxy):
         for port in {int(str(value)) for name, value in self.conf.items() if name.startswith("backend_port")}:
             postgres.let_go(port)
         self.launch([program, "-n", "-f", str(self.conf_path)])
-        # One worker answers before the last is forked: supervisor, monitor, control, workers.
-        want = 3 + int(str(self.conf.get("num_init_children", 0)))
-        waits.wait_for(f"pgpool has {want} processes", lambda: len(self.pids()) >= want)
+        # One worker answers before the last is forked, and passes no client on to one that has yet to begin, which is when it has
+        # its title: monitor, control, workers.
+        want = 2 + int(str(self.conf.get("num_init_children", 0)))
+        waits.wait_for(f"{want} processes of pgpool have begun", lambda: sum(
+            procs.command_line(pid).startswith("pgpool: ") for pid in self.pids()) >= want)
 
     def reload(self, **changes: object) -> None:
         self.write_conf(**changes)
