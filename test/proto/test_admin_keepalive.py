@@ -23,20 +23,27 @@ def keepalive_seconds(port: int, remote: bool) -> list[float]:
 def soon(port: int, remote: bool, least: float, most: float) -> bool:
     """While bytes are on their way another timer runs: look more than once."""
     end = waits.deadline(1.0)
-    while waits.now() < end:
-        if any(least < s <= most for s in keepalive_seconds(port, remote)):
-            return True
-    return False
+    while not any(least < s <= most for s in keepalive_seconds(port, remote)):
+        if waits.now() > end:
+            return False
+    return True
 
 
 def test_both_legs(pg, start_pool):
     """Clients and servers are probed after the time that is set; a reload changes it for new ones."""
     pool = start_pool(Address("127.0.0.1", pg.port), num_init_children=1, tcp_keepalives_idle=33)
-    w = login(pool)
-    assert w.value("select 1") == "1"
-    assert soon(pool.port, False, 25, 33) and soon(pg.port, True, 25, 33)
+
+    def both() -> bool:
+        """Of new connections: what is left of the time goes by."""
+        with login(pool) as w:
+            assert w.value("select 1") == "1"
+            if soon(pool.port, False, 25, 33) and soon(pg.port, True, 25, 33):
+                return True
+            w.simple("pgpool reconnect")
+        return False
+
+    waits.wait_for("both are probed", both)
     pool.reload(tcp_keepalives_idle=77)
-    w.bye()
 
     def follows() -> bool:
         with login(pool) as again:

@@ -44,6 +44,9 @@ def tag_of(found) -> str:
     return next(m.body.rstrip(b"\0").decode() for m in found if m.type == "C")
 
 
+def ordered(w: Wire, *databases: str) -> None:
+    """Waits until orders hold for just these (of no name: all of them): the worker of who gave one may not have read it yet."""
+    waits.wait_for(f"orders for {databases}", lambda: tuple(r["database"] for r in report(w, "pool_orders")) == databases)
 
 
 def test_pause_waits_for_clients_then_resume(pg, start_pool):
@@ -53,9 +56,11 @@ def test_pause_waits_for_clients_then_resume(pg, start_pool):
     pool = start_pool(pg.address, num_init_children=2)
     admin, busy = login(pool), login(pool)
     admin.send(query("pgpool pause"))
+    ordered(busy, "")
     assert admin.is_quiet(0.3), "PAUSE was answered while a client has its link"
     late = Wire(pool.address, seconds=20)
     late.send_startup("late_op", "postgres")
+    waits.wait_for("it waits", lambda: {r["reason"] for r in report(busy, "pool_queue")} == {"paused"})
     assert late.is_quiet(0.3)
     assert busy.value("select 1") == "1", "a client that has its link goes on"
     busy.bye()
@@ -101,6 +106,7 @@ def test_pause_is_taken_back(pg, start_pool, how):
     pool = start_pool(pg.address, num_init_children=2)
     admin, busy = login(pool), login(pool)
     admin.send(query("pgpool pause"))
+    ordered(busy, "")
     assert admin.is_quiet(0.2)
     if how == "cancel":
         cancel(pool.address, admin.pid, admin.key)
@@ -120,6 +126,7 @@ def test_kill_pauses_whoever_waited_for_pause(pg, start_pool, how):
     busy = login(pool, database="other_db")
     busy.simple("begin")
     first.send(query("pgpool pause other_db"))
+    ordered(admin, "other_db")
     assert first.is_quiet(0.2)
     if how == "cancel":
         cancel(pool.address, first.pid, first.key)  # on its way while KILL is run
@@ -152,7 +159,7 @@ def test_pause_is_taken_back_from_the_dead(pg, start_pool, who):
     os.kill(victim, signal.SIGKILL)
     waits.wait_for("the pause is over", lambda: report(busy, "pool_orders") == [])
     assert login(pool).value("select 1") == "1"
-    assert "a pause that was not complete is taken back" in pool.log()
+    waits.wait_for("the log has it", lambda: "a pause that was not complete is taken back" in pool.log())
     assert tag_of(busy.simple("pgpool drain other_db")) == "DRAIN", "one that is complete"
     if who == "control":
         assert said(tool)[0] != 0
@@ -166,6 +173,7 @@ def test_pause_is_ended_by_another(pg, start_pool):
     busy.simple("begin")
     for order in ("pause", "drain"):
         admin.send(query(f"pgpool {order}"))
+        ordered(other, "")
         assert admin.is_quiet(0.2)
         assert tag_of(other.simple("pgpool resume")) == "RESUME"
         assert error_of(admin.ready()) == ("55000", "all databases: resumed before this was complete")
@@ -175,6 +183,7 @@ def test_pause_is_ended_by_another(pg, start_pool):
     code, text = said(tool)
     assert code == 1 and 'database "postgres": resumed before this was complete' in text
     admin.send(query("pgpool pause"))
+    ordered(other, "")
     assert admin.is_quiet(0.2)
     assert tag_of(other.simple("pgpool resume")) == "RESUME"
     other.send(query("pgpool pause"))
@@ -357,8 +366,10 @@ def test_cancel_client(pg, start_pool):
     admin = login(pool)
     victims = [login(pool, application_name=f"victim_{n}") for n in range(4)]
     for n, w in enumerate(victims):
-        w.send(query("select pg_sleep(600)"))
-        row = waits.wait_for("it runs", lambda n=n: next(
+        w.send(query(f"select pg_sleep(600), 'of victim {n}'"))
+        # A server process that has yet to read the statement would take no notice.
+        waits.wait_for("it runs", lambda n=n: pg.sessions(f"query like '%of victim {n}%' and state = 'active'"))
+        row = waits.wait_for("it is shown", lambda n=n: next(
             (r for r in report(admin, "pool_clients") if r["application_name"] == f"victim_{n}" and r["state"] == "active"), None))
         assert tag_of(admin.simple(f"pgpool cancel client {row['id']}")) == "CANCEL CLIENT"
         assert error_of(w.ready())[0] == "57014"

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from pgt import waits
-from pgt.wire import SYNC, bind, close, describe, execute, parse, query
+from pgt.wire import SYNC, Wire, bind, close, describe, execute, parse, query
 
 from test_admin_orders import error_of, login, report, tag_of
 
@@ -194,11 +194,20 @@ def test_slow_statements_are_logged(pg, start_pool, mode):
     first.simple("select 'warm'")
     first.simple("select 'fast'")
     second = login(pool) if mode == "transaction" else None
-    first.send(query(f"select pg_sleep({2 if second else 0.8}), 'slow'"))
     if second:
-        waits.wait_for("it runs", lambda: pg.sessions("query like 'select pg_sleep%slow%' and state = 'active'"))
-        second.simple("select 'waited'")
+        with Wire(pg.address, seconds=20) as holder, login(pool) as looker:
+            holder.login()
+            holder.rows("select pg_advisory_lock(600)")
+            first.send(query("select pg_advisory_xact_lock(600), 'slow'"))
+            waits.wait_for("it runs", lambda: pg.sessions("query like 'select pg_advisory%slow%' and wait_event_type = 'Lock'"))
+            second.send(query("select 'waited'"))
+            waits.wait_for("the other waits for long", lambda: [
+                r for r in report(looker, "pool_queue") if int(r["longest_wait_ms"]) > 900])
+            holder.rows("select pg_advisory_unlock(600)")
+            second.ready()
         second.simple("select pg_sleep(0.8), 'alone'")
+    else:
+        first.send(query("select pg_sleep(0.8), 'slow'"))
     first.ready()
 
     def lines(of):

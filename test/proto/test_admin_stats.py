@@ -91,32 +91,40 @@ def test_quantiles(pg, start_pool):
     """Nine quick ones and a slow one: the median is quick, the 99th percentile slow, within 1/16."""
     pool = start_pool(pg.address, num_init_children=1)
     w = login(pool, database="other_db")
-    for _ in range(9):
-        w.simple("select 1")
-    w.simple("select pg_sleep(0.5)")
+    took = []  # as it is seen from here, which is longer
+    for sql in ["select 1"] * 9 + ["select pg_sleep(0.5)"]:
+        begin = waits.now()
+        w.simple(sql)
+        took.append((waits.now() - begin) * 1e6)
+    quick, most, total = sorted(took)[len(took) // 2] * 17 / 16, max(took) * 17 / 16, sum(took) + 1
     got = stats_of(w, "other_db")
     assert got["query_p50_us"] < got["query_p99_us"]
-    assert 0 < got["query_p50_us"] < 200000 * waits.SCALE
-    assert 470000 < got["query_p99_us"] < 800000 * waits.SCALE
+    assert 0 < got["query_p50_us"] < quick
+    assert 470000 < got["query_p99_us"] < most
     assert got["query_p999_us"] == got["query_p99_us"]
-    assert 500000 <= got["query_time_us"] < 2000000 * waits.SCALE
+    assert 500000 <= got["query_time_us"] < total
     assert got["transaction_time_us"] >= got["query_time_us"]
-    assert got["transaction_p50_us"] < got["transaction_p99_us"] and 470000 < got["transaction_p999_us"] < 800000 * waits.SCALE
+    assert got["transaction_p50_us"] < got["transaction_p99_us"] and 470000 < got["transaction_p999_us"] < most
     node = report(w, "pool_node_times")[0]
     assert int(node["requests"]) >= 10 and int(node["query_time_us"]) >= 500000
-    assert 0 < int(node["query_p50_us"]) < 200000 * waits.SCALE and 470000 < int(node["query_p999_us"]) < 800000 * waits.SCALE
+    assert 0 < int(node["query_p50_us"]) < 470000 < int(node["query_p999_us"]) < most
 
 
 def test_wait_is_counted(pg, start_pool):
     pool = start_pool(pg.address, max_backend_connections=1, num_init_children=1)
+    begin = waits.now()
     holder = login(pool, database="other_db")
+    first_us = (waits.now() - begin) * 1e6  # it had to wait for a connection to be opened
     w = Wire(pool.address, seconds=20)
     w.send_startup("postgres", "other_db")
-    assert w.is_quiet(0.5)
-    rows = report(holder, "pool_queue")
+
+    def long_waits() -> list[dict[str, str]]:
+        found = report(holder, "pool_queue")
+        return found if found and int(found[0]["longest_wait_ms"]) >= max(400, first_us * 2 / 1000) else []
+    rows = waits.wait_for("it waits for long", long_waits)
     assert [(r["database"], r["username"], r["waiting"], r["reason"]) for r in rows] == [
         ("other_db", "postgres", "1", "node limit")]
-    assert int(rows[0]["longest_wait_ms"]) >= 400
+    assert w.is_quiet(0)
     limits = {(r["name"], r["node"]): r for r in report(holder, "pool_limits")}
     node = limits[("max_backend_connections", "0")]
     assert (node["used"], node["limit"], node["waiting"]) == ("1", "1", "1")
@@ -125,7 +133,7 @@ def test_wait_is_counted(pg, start_pool):
     assert w.authenticate("postgres", "")[-1].type == "Z"
     got = stats_of(w, "other_db")
     assert got["wait_time_us"] >= 400000
-    assert got["wait_p50_us"] < 100000 <= 400000 <= got["wait_p999_us"]
+    assert got["wait_p50_us"] <= first_us * 17 / 16 < got["wait_p999_us"] >= 400000
 
 
 def test_stats_outlive_a_worker(pg, start_pool):

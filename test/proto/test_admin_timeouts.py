@@ -89,14 +89,19 @@ def test_query_timeout_in_a_half_told_answer(fake, start_pool):
 
 
 def test_limits_of_less_than_a_second(pg, start_pool):
-    """Kept, and told as they are."""
-    pool = start_pool(pg.address, query_timeout="400ms", query_wait_timeout="300ms", default_pool_size=1, num_init_children=1)
+    """Kept, and told as they are. They come when all have logged in, which may take longer."""
+    pool = start_pool(pg.address, default_pool_size=1, num_init_children=1)
     w, other = login(pool, user="trust_user", database="postgres"), login(pool, user="other_user", database="postgres")
-    w.send(query("select pg_sleep(30)"))
+    w.simple("begin; select 1")
+    pool.reload(query_wait_timeout="300ms")
+    waits.wait_for("the worker has it", lambda: other.value("pgpool show query_wait_timeout") == "300ms")
     late = Wire(pool.address, seconds=20)
     late.send_startup("trust_user", "postgres", DateStyle="German")
     found = late.read_eof(10 * waits.SCALE)
     assert found[-1].text == "query_wait_timeout" and "within 300 ms" in found[-1].fields["D"]
+    pool.reload(query_timeout="400ms")
+    waits.wait_for("the worker has it", lambda: other.value("pgpool show query_timeout") == "400ms")
+    w.send(query("select pg_sleep(30)"))
     found = w.read_eof(10 * waits.SCALE)
     assert (found[-1].text, found[-1].fields["D"]) == ("query timeout", "The limit is 400 ms.")
     other.bye()
@@ -112,8 +117,8 @@ def test_idle_transaction_timeout(pg, start_pool, state):
         w.simple("select nonsense")
     for _ in range(3):
         assert w.is_quiet(0.7)
+        start = waits.now()
         w.simple("select 1")  # each statement starts the time anew
-    start = waits.now()
     assert ended(w) == ("FATAL", "08P01", "idle transaction timeout")
     assert waits.now() - start > 1.6
     assert pg.rows("select to_regclass('idle_tx_mark')") == [[None]]
@@ -134,8 +139,10 @@ def test_transaction_timeout(pg, start_pool):
 
 
 def test_query_wait_timeout_says_why(pg, start_pool):
-    pool = start_pool(pg.address, max_backend_connections=1, query_wait_timeout=1, pool_mode="session")
+    pool = start_pool(pg.address, max_backend_connections=1, pool_mode="session", num_init_children=1)
     holder = login(pool)
+    pool.reload(query_wait_timeout=1)
+    waits.wait_for("the worker has it", lambda: holder.value("pgpool show query_wait_timeout") in ("1", "1s"))
     w = Wire(pool.address, seconds=20)
     w.send_startup("postgres")
     found = w.read_eof(10 * waits.SCALE)
@@ -242,6 +249,7 @@ def test_cancel_wait_timeout(fake, start_pool, monkeypatch, seconds):
         if seconds == 0:
             with pytest.raises(TimeoutError):
                 sock.recv(1)
+            waits.wait_for("it has come", lambda: server.cancels)
             assert len(server.cancels) == 1
         else:
             assert sock.recv(1) == b""
