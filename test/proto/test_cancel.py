@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: PostgreSQL
 """test_cancel: cancel requests in every state: T15 of the catalogue."""
+import contextlib
 import threading
 
 import pytest
@@ -14,6 +15,19 @@ RUNNING = "select count(*) > 0 from pg_stat_activity where {} and state = 'activ
 
 def wait_running(t, c) -> None:
     t.wait_sql(RUNNING.format(t.process_of(c)))
+
+
+WAITS = query("select pg_advisory_xact_lock(150)")
+
+
+@contextlib.contextmanager
+def held(t):
+    """WAITS waits: it runs for as long as the test wants."""
+    with Wire(t.pg.address) as holder:
+        holder.login()
+        holder.rows("select pg_advisory_lock(150)")
+        yield
+        holder.rows("select pg_advisory_unlock(150)")
 
 
 @differential(chunks=(0,))
@@ -105,11 +119,12 @@ def test_t15_cancel_waiting_for_a_lock(t):
 @pytest.mark.parametrize("wrong", ["pid", "key", "both", "zero"])
 def test_t15_wrong_key_cancels_nothing(t, wrong):
     c = t.connect()
-    c.send(query("select pg_sleep(0.3)"))
-    wait_running(t, c)
-    pid = c.wire.pid if wrong == "key" else 2 ** 22 + 7
-    key = c.wire.key if wrong == "pid" else bytes(4) if wrong == "zero" else bytes(b ^ 255 for b in c.wire.key)
-    c.note(repr(cancel(t.address, pid, key)))
+    with held(t):
+        c.send(WAITS)
+        wait_running(t, c)
+        pid = c.wire.pid if wrong == "key" else 2 ** 22 + 7
+        key = c.wire.key if wrong == "pid" else bytes(4) if wrong == "zero" else bytes(b ^ 255 for b in c.wire.key)
+        c.note(repr(cancel(t.address, pid, key)))
     c.ready()
 
 
@@ -151,9 +166,10 @@ def test_t15_cancel_after_the_session_ended(t):
     a.end()
     t.wait_sql(f"select count(*) = 0 from pg_stat_activity where pid = {pid} and state = 'active'")
     b = t.connect("b")
-    b.send(query("select pg_sleep(0.3)"))
-    wait_running(t, b)
-    b.note(repr(cancel(t.address, pid, key)))
+    with held(t):
+        b.send(WAITS)
+        wait_running(t, b)
+        b.note(repr(cancel(t.address, pid, key)))
     b.ready()
 
 

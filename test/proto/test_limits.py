@@ -111,7 +111,12 @@ def test_reserved_connections(pg, start_pool):
     for w in supers + users:
         assert w.value("select 1") == "1"
         w.bye()
-    login(pool, user="plain_one", database="postgres").bye()
+
+    def fits() -> bool:
+        """The worker of those who have left may not have noticed yet."""
+        with Wire(pool.address, seconds=20) as again:
+            return again.login(user="plain_one", database="postgres")[-1].type == "Z"
+    waits.wait_for("a place is free again", fits)
 
 
 def test_client_idle_limit(pg, start_pool):

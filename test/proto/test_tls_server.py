@@ -219,7 +219,8 @@ def test_a_reload_that_asks_for_a_check_by_a_file_that_is_not_there(ca, start_po
         pool = start_pool(server.address, num_init_children=1, backend_ssl_mode0="require")
         with Wire(pool.address) as w:
             assert w.login("fake", "one")[-1].type == "Z"
-        pool.reload(backend_ssl_mode0="verify-full", backend_ssl_ca_cert0=tmp_path / "none")
+        pool.write_conf(backend_ssl_mode0="verify-full", backend_ssl_ca_cert0=tmp_path / "none")
+        assert said(pcp(pool, "reload_config"))[0] == 0
         waits.wait_for("it is read", lambda: "could not load root certificate file" in pool.log())
         with Wire(pool.address) as w:
             assert w.login("fake", "two")[-1].type == "E", "it is not known who this is"
@@ -269,17 +270,21 @@ def test_a_stricter_mode_holds_for_what_another_worker_hands_over(ssl_pg, start_
     first, (_, second) = by_worker[0][0], by_worker[1][:2]
     asks = clients[by_worker[1][0]]
     other = int(at[first])
-    clients[first].send(query("select pg_sleep(0.3)"))
-    waits.wait_for("it runs", lambda: column("state")[first] == "active")
-    procs.stand_still(other)
-    try:
-        clients[second].send(query("select ssl from pg_stat_ssl where pid = pg_backend_pid()"))
-        waits.wait_for("it waits", lambda: column("state")[second] == "waiting")
-        waits.wait_for("the server has answered", lambda: not ssl_pg.sessions("state = 'active'"))
-        pool.reload(backend_ssl_mode0="require")
-        waits.wait_for("new settings", lambda: asks.value("pgpool show backend_ssl_mode0") == "require")
-    finally:
-        procs.go_on(other)
+    with Wire(ssl_pg.socket) as holder:
+        holder.login()
+        holder.rows("select pg_advisory_lock(300)")
+        clients[first].send(query("select pg_advisory_xact_lock(300)"))
+        waits.wait_for("it runs", lambda: ssl_pg.sessions("wait_event = 'advisory'"))
+        procs.stand_still(other)
+        try:
+            clients[second].send(query("select ssl from pg_stat_ssl where pid = pg_backend_pid()"))
+            waits.wait_for("it waits", lambda: column("state").get(second) == "waiting")
+            holder.rows("select pg_advisory_unlock(300)")
+            waits.wait_for("the server has answered", lambda: not ssl_pg.sessions("state = 'active'"))
+            pool.reload(backend_ssl_mode0="require")
+            waits.wait_for("new settings", lambda: asks.value("pgpool show backend_ssl_mode0") == "require")
+        finally:
+            procs.go_on(other)
     assert [m.row() for m in clients[second].ready() if m.type == "D"] == [[b"t"]]
     assert clients[first].ready()[-1].type == "Z"
 
@@ -649,4 +654,4 @@ def test_the_monitor_verifies_too(ssl_pg, ca, start_pool):
         return bool(ssl_pg.rows("select 1 from pg_stat_activity join pg_stat_ssl using (pid) "
                                 "where usename = 'either' and ssl and application_name like '%monitor%'"))
     waits.wait_for("the monitor's connection is encrypted", seen, 20)
-    assert login(pool) == ("t", "")
+    waits.wait_for("the workers have the settings, too", lambda: login(pool) == ("t", ""))
