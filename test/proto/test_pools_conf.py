@@ -222,8 +222,11 @@ def test_other_cluster_has_a_limit(other_pg, start):
             w.send(query("select 'served'"))
         assert all(w.is_quiet(0.3) for w in clients[2:])
         admin = login(pool)
-        rows = [r for r in report(admin, "pool_limits") if r["name"] == "max_backend_connections" and int(r["node"]) > 0]
-        assert (rows[-1]["used"], rows[-1]["limit"], rows[-1]["waiting"]) == ("2", "2", "2"), rows
+
+        def last(admin=admin) -> tuple[str, ...]:
+            rows = [r for r in report(admin, "pool_limits") if r["name"] == "max_backend_connections" and int(r["node"]) > 0]
+            return tuple(rows[-1][name] for name in ("used", "limit", "waiting"))
+        waits.wait_for("two have a connection, two wait", lambda: last() == ("2", "2", "2"))
         for w in clients[:2]:
             w.simple("commit")
         for w in clients[2:]:

@@ -72,13 +72,16 @@ def test_stop_prints_dots_while_it_waits(make):
     workers = h.wait_workers(2)
     for pid in workers:
         procs.stand_still(pid)
-    stop = subprocess.Popen(h.command("-m", "smart", "stop"), stderr=subprocess.PIPE, text=True)
+    told = h.home / "told"
+    with open(told, "wb") as err:
+        stop = subprocess.Popen(h.command("-m", "smart", "stop"), stderr=err)
     h.wait_log("shutting down by signal 15")
-    waits.holds_for("smart waits", lambda: h.daemon.is_running() and stop.poll() is None, 1.3)
+    waits.wait_for("a dot", lambda: re.search(r"\n\.+$", told.read_text(encoding="ascii")))
+    assert h.daemon.is_running() and stop.poll() is None, "smart waits"
     for pid in workers:
         procs.go_on(pid)
-    _, text = stop.communicate(timeout=20 * waits.SCALE)
-    assert stop.returncode == 0
+    assert stop.wait(20 * waits.SCALE) == 0
+    text = told.read_text(encoding="ascii")
     assert re.search(r"\n\.+done\.\n$", text), text
 
 
@@ -449,7 +452,7 @@ def test_any_order_of_accidents(make, seed):
     for helper in (MONITOR, CONTROL, LOGGER):
         h.wait_title(helper, 1)
     waits.wait_for("it answers", lambda: answers(h.address), 20)
-    assert procs.fd_count(h.pid) <= before + 1
+    waits.wait_for("nothing is left open", lambda: procs.fd_count(h.pid) <= before + 1, 20)
     assert h.stop() == 0
     h.assert_clean()
 
@@ -579,7 +582,15 @@ def test_children_own_only_what_their_role_needs(make):
 def test_descriptors_do_not_grow(make):
     h = make(logging_collector=True, log_directory="log").start()
     h.wait_workers(2)
-    counts = {pid: procs.fd_count(pid) for pid in [h.pid, *procs.children(h.pid)]}
+    family = [h.pid, *procs.children(h.pid)]
+    seen: list[dict[int, int]] = []
+
+    def stands_still() -> bool:
+        """A process has its title before it has all that it opens when it begins."""
+        seen.append({pid: procs.fd_count(pid) for pid in family})
+        return len(seen) > 9 and all(one == seen[-1] for one in seen[-9:])
+    waits.wait_for("all have begun", stands_still)
+    counts = seen[-1]
     for round_no in range(2, 12):
         os.kill(h.pid, signal.SIGHUP)
         h.wait_log(f"configuration generation {round_no} is in use", files=True)
@@ -612,7 +623,7 @@ def test_reload_is_taken_whole(make):
     def who_took_it(n: int) -> set[str] | None:
         answers(h.address)
         pids = set(re.findall(r"NEW child (\d+): LOG:  new connection received", h.log()))
-        return pids if len(pids) == n else None
+        return pids if len(pids) >= n else None
     first = int(waits.wait_for("a worker took it, too", lambda: who_took_it(1), 20).pop())
     procs.stand_still(first)
     try:
