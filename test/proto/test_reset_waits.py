@@ -74,7 +74,7 @@ def test_goes_out_with_the_next_message(fake, start_pool):
         w = come(pool)
         assert w.rows(f"select {number};") == [[b"1"]]
         w.bye()
-    assert script.texts()[2:6] == ["select 1;", "DISCARD ALL", "select 2;"][:len(script.texts()[2:6])]
+    assert script.texts()[2:5] == ["select 1;", "DISCARD ALL", "select 2;"]
     assert len(server.links()) == 1
 
 
@@ -222,7 +222,8 @@ def test_nothing_is_left_for_the_next(pg, start_pool, workers, mode):
         with Wire(pool.address, seconds=20) as w:
             w.login(**({"pool_mode": mode} if turn % 3 == 1 else {}))
             assert shown(w, "work_mem") == b"4096", turn
-            assert w.rows("select pid from pg_locks where locktype = 'advisory'") == [], turn
+            # Of this session there would be one for ever; one of a connection that was closed goes with its process.
+            waits.wait_for(f"nobody holds a lock, {turn}", lambda w=w: w.rows("select pid from pg_locks where locktype = 'advisory'") == [])
             if turn % 3 != 1:
                 w.rows("table reset_sets")
                 w.rows("table reset_locks")

@@ -42,6 +42,14 @@ def login(pool) -> Wire:
     return w
 
 
+def in_transaction(node) -> int:
+    """The one session that is in a transaction; that of a client before it may have yet to end."""
+    def one() -> int | None:
+        found = node.sessions("state = 'idle in transaction'")
+        return found[0] if len(found) == 1 else None
+    return waits.wait_for("there is one", one)
+
+
 def test_standby_that_is_silent(cluster, pool):
     """The postmaster is stopped: the kernel accepts, nobody answers. The read must be made elsewhere."""
     w = login(pool)
@@ -59,7 +67,7 @@ def test_notifications_while_a_read_runs_are_bounded(cluster, pool):
     w = login(pool)
     w.simple("listen news")
     assert w.value("select inet_server_port() from t") == str(cluster.nodes[1].port)
-    reader, = cluster.nodes[1].sessions("query like 'select inet_server_port()%'")
+    reader, = cluster.nodes[1].held("query like 'select inet_server_port()%'")
     workers = pool.pids()
     before = {p: procs.memory_kb(p) for p in workers}
     procs.stand_still(reader)
@@ -89,7 +97,7 @@ def test_a_wake_while_the_standby_is_asked(cluster, start_pool):
     w.simple("listen wake")
     w.simple("set synchronous_commit = local")
     assert w.rows(read) == at_standby
-    reader, = cluster.nodes[1].sessions("query like 'select a, inet_server_port()%'")
+    reader, = cluster.nodes[1].held("query like 'select a, inet_server_port()%'")
     cluster.nodes[1].rows("select pg_wal_replay_pause()")
     try:
         w.rows("insert into t values (8)")
@@ -202,10 +210,10 @@ def test_end_of_a_read_only_transaction_that_is_lost(cluster, start_pool, mode):
         w.rows("begin read only")
         assert w.value("select inet_server_port() from t") == str(node.port)
         assert w.simple("set work_mem = '6MB'")[-1].body == b"T"
-        pid = node.value("select pid from pg_stat_activity where state = 'idle in transaction'")
+        pid = in_transaction(node)
         node.rows(f"select pg_terminate_backend({pid})")
         waits.wait_for("it is lost", lambda: "was lost with its standby" in pool.log()[seen:] if mode == "session" else
-                       pid.encode() not in [row[9] for row in other.rows("show pool_clients")])
+                       b"%d" % pid not in [row[9] for row in other.rows("show pool_clients")])
         return w
 
     for how, (say, front) in END_OF.items():
@@ -251,7 +259,7 @@ def test_rollback_whose_standby_dies(cluster, pool, how):
     w = login(pool)
     w.rows("begin read only")
     assert w.value("select inet_server_port() from t where a = 7") == str(cluster.nodes[1].port)
-    pid = int(cluster.nodes[1].value("select pid from pg_stat_activity where state = 'idle in transaction'"))
+    pid = in_transaction(cluster.nodes[1])
     procs.stand_still(pid)
     try:
         w.send(say("rollback"))

@@ -34,7 +34,7 @@ def speak(wire: Wire) -> None:
 
 def statements(log: str) -> list[str]:
     """What was logged of statements, without our first SHOW and pgpool-II's questions of its own."""
-    found = re.findall(r"LOG:  (?:DB node id: -?\d+ backend pid: \d+ )?statement: .*", log)
+    found = re.findall(r"LOG:  (?:DB node id: -?\d+ backend pid: \d+ )?statement: .*(?=\n)", log)
     own = ("version()", "pg_", "DISCARD ALL")  # the last comes after the client went: perhaps too late to be seen
     return [re.sub(r"pid: \d+", "pid: N", line) for line in found if not any(word in line for word in own)]
 

@@ -141,8 +141,8 @@ def test_an_empty_folder_and_a_foreign_file(ca, start):
         waits.wait_for("the log says why", lambda: "root certificate file" in pool.log(), 20)
         [made] = pool.home.glob("pgpool_ca.*.pem")
         assert made.read_text(encoding="ascii") == "" and not logins(server)
+        made.chmod(0o666)  # first: with what is written then it would be good enough
         made.write_text(ca.cert.read_text(encoding="ascii"), encoding="ascii")
-        made.chmod(0o666)
         pool.reload(health_check_user0="later")
         waits.wait_for("it is made anew", lambda: made.read_text(encoding="ascii") == "" and made.stat().st_mode & 0o777 == 0o600, 20)
         assert not logins(server)

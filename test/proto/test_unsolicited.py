@@ -209,10 +209,16 @@ def test_t22_no_words_to_a_session_mark_a_server_down(fake, start_pool):
                 if w.login("fake", "fake")[-1].type == "Z":
                     w.send(query("select 1"))
                     w.read_eof()
-    with Wire(pool.address) as w:
-        assert w.login("other", "other")[-1].type == "Z"
-        found = w.rows("show pool_nodes")
-        assert [r[3] for r in found] == [b"up"], found
+
+    def is_up() -> bool:
+        """As soon as it is let in, for which there are 300 ms."""
+        with Wire(pool.address) as w:
+            if w.login("other", "other")[-1].type != "Z":
+                return False
+            found = w.rows("show pool_nodes")
+            assert [r[3] for r in found] == [b"up"], found
+            return True
+    waits.wait_for("it is asked", is_up)
     log = pool.log()
     for words in ("health check failed", "egenerat", "is shutdown", "marked"):
         assert words not in log.split("successfully started", 1)[1], log[-3000:]

@@ -131,7 +131,8 @@ def test_a_write_that_was_not_told_turns_the_cache_off(servers, hasty):
     for n in range(20):
         one.keep(f"key{n}", "old", f"row{n}")
     servers[2].freeze()
-    assert "failed" in [one.bump(f"row{n}") for n in range(20)]
+    # Which rows are its own depends on the ports: of twenty it had none now and then, of so many it has none once in 10^12.
+    assert any(one.bump(f"row{n}") == "failed" for n in range(70))
     assert one.ask("off") != ["0"]
     servers[2].thaw()
 

@@ -152,7 +152,7 @@ def test_the_server_goes_while_it_is_looked_up(made, start, servers):
     with login(pool) as w:
         when_kept(w, 0)
         run(w, "begin", AT_SERVER)
-        pid = int(made.value("select pid from pg_stat_activity where state = 'idle in transaction'"))
+        pid, = made.held(f"state = 'idle in transaction' and query = '{AT_SERVER}'")
         for server in servers:
             server.freeze()
         w.send(query(READ))
@@ -182,6 +182,7 @@ def test_a_pipeline(made, start, mode, begin):
     """Its statements are looked up together, and answered when all are there; each is kept by itself."""
     one, other = (start(pool_mode=mode) for _ in range(2))
     with login(one) as a, login(other) as b:
+        knows(b)
         run(b, *(sql.replace("$1", "2") for sql in PIPELINE * 2))  # from here on the other knows what the names are
         first = pipeline(a)
         assert [kind for kind, _ in first] == ["1", "2", "T", "D", "C"] + ["1", "2", "T", "D", "D", "C"] + ["1", "2", "T", "D", "C", "Z"]
