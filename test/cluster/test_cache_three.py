@@ -10,7 +10,7 @@ import threading
 
 import pytest
 from test_cache_standby import SETTINGS
-from test_cache_stream import LOGICAL, good
+from test_cache_stream import LOGICAL, good, settled
 from test_monitor import show
 
 from pgt import postgres, waits
@@ -194,7 +194,7 @@ class Model:
         """All is quiet: what is told through pgpool, twice, is what the primary has."""
         primary = self.nodes[0]
         wait_replayed(*self.nodes)
-        good(self.pool)
+        settled(self.pool, primary)
         pick = random.Random(SEED + number)
         with Wire(self.pool.address, seconds=60) as ours, Wire(primary.address, seconds=60) as direct:
             for w in (ours, direct):
