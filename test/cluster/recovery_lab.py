@@ -88,6 +88,8 @@ class Node(postgres.Postgres):
             self.daemon.popen.wait()
             self.daemon = None
         waits.wait_for("the server is gone", lambda: not self.is_alive(), 60)
+        # While one of them is there its memory is in use, and nobody starts the server anew.
+        waits.wait_for("its processes are gone", lambda: all((procs.stat_fields(one) or "Z")[0] == "Z" for one in children), 60)
 
     def last_words(self) -> str:
         """The end of what it logged, whoever started it."""

@@ -11,7 +11,7 @@ from pgt import wire as w
 from pgt.native import error_of, one
 from pgt.native_lab import Writer, add_scripts, make_tables
 from pgt.wire import Wire
-from recovery_lab import Node, Pcp, pool_rows, shadow_bins
+from recovery_lab import Node, Pcp, pool_rows, shadow_bins, statuses
 
 pytestmark = [
     pytest.mark.skipif(not postgres.is_installed() or shadow.pg_config() is None,
@@ -51,7 +51,10 @@ class Servers:
         return c
 
     def statuses(self) -> list[str]:
-        return [r[3] for r in pool_rows(self.pool, "show pool_nodes")]
+        """As soon as somebody is let in: while a node is lost and not yet known to be, nobody may be."""
+        found = waits.wait_for("SHOW POOL_NODES is answered", lambda: [s for s, _ in statuses(self.pool) if s != "unknown"])
+        assert len(found) == len(self.nodes)
+        return found
 
     def lose(self, node: int) -> None:
         self.nodes[node].kill()
@@ -99,7 +102,8 @@ def test_a_node_is_rebuilt_while_clients_write(make):
     for each in writers:
         each.start()
     it.lose(1)
-    waits.wait_for("they write on", lambda: all(len(each.acked) > 20 for each in writers))
+    before = [len(each.acked) for each in writers]
+    waits.wait_for("they write on", lambda: all(len(each.acked) > n + 20 for each, n in zip(writers, before)))
     before = sum(each.sent_away for each in writers)
     recover(it, 1)
     assert it.statuses() == ["up", "up", "up"]
@@ -138,7 +142,7 @@ def test_transactions_are_waited_for_and_clients_held(make):
     def waiting() -> int:
         return sum("waiting" in r for r in pool_rows(it.pool, "show pool_clients"))
     waits.wait_for("it is shown", lambda: waiting() == 1)
-    assert "recovery" in str(pool_rows(it.pool, "show pool_queue"))
+    waits.wait_for("and what for", lambda: "recovery" in str(pool_rows(it.pool, "show pool_queue")))
     one(c, "insert into t (id) values (3)")
     assert it.step() == "second stage: waiting for transactions to end"
     # One who is held may cancel what it waits for, or go.
@@ -148,7 +152,7 @@ def test_transactions_are_waited_for_and_clients_held(make):
     assert error_of(e.ready()).sqlstate == "57014"
     e.reset()
     one(c, "commit")
-    assert [m.type for m in d.ready()] == ["C", "Z"]
+    assert [m.type for m in d.ready(seconds=60)] == ["C", "Z"]  # when all is copied
     assert asked.wait(60) == 0, it.pool.log()[-3000:]
     assert it.statuses() == ["up", "up"]
     one(d, "insert into t (id) values (5)")

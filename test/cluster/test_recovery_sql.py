@@ -64,7 +64,7 @@ def test_pgpool_adm(server):
         "sr_check_user": "postgres", "health_check_user": "postgres"})
     try:
         write_pcp_conf(pool.home)
-        waits.wait_for("the node is probed", lambda: "primary" in pool.log())
+        waits.wait_for("the node is probed", lambda: "primary node is 0" in pool.log())
         with Wire(pool.address) as client:
             assert client.login()[-1].type == "Z"
             installcheck("pgpool_adm", server, PGPOOL_PCP_HOST="127.0.0.1", PGPOOL_PCP_PORT=str(port),
