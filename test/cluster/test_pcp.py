@@ -145,15 +145,17 @@ def peer(pg):
     side = Side(home, port)
     waits.wait_for("its PCP answers", lambda: side.run("node_count").returncode == 0)
     nodes(server)  # it is up from the first client on
-    waits.wait_for("the node is up", lambda: side.run("node_info").stdout.split()[2] == "2")
+    waits.wait_for("the node is up", lambda: side.run("node_info").stdout.split()[2:3] == ["2"])
     yield side
     server.stop()
 
 
 def nodes(pool) -> list[str]:
-    out = subprocess.run(["psql", "-h", "127.0.0.1", "-p", str(pool.port), "-U", "postgres", "-AtXc", "show pool_nodes",
-                          "postgres"], capture_output=True, text=True, timeout=100, check=True).stdout
-    return out.splitlines()[0].split("|")
+    """As soon as somebody is let in: while its only node is out nobody may be."""
+    def ask() -> list[str]:
+        return subprocess.run(["psql", "-h", "127.0.0.1", "-p", str(pool.port), "-U", "postgres", "-AtXc", "show pool_nodes",
+                               "postgres"], capture_output=True, text=True, timeout=100, check=False).stdout.splitlines()
+    return waits.wait_for("SHOW POOL_NODES is answered", ask)[0].split("|")
 
 
 # --- questions -----------------------------------------------------------------------------------

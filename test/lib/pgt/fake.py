@@ -85,12 +85,19 @@ CLOSE_COMPLETE = message("3")
 NO_DATA = message("n")
 
 
+def _age(sock: socket.socket) -> float:
+    """Seconds since the kernel made the connection, on which we have sent nothing yet: our threads may hear of it late."""
+    last_data_sent = struct.unpack_from("I", sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104), 44)[0]
+    return last_data_sent / 1000
+
+
 class FakeConn:
     """A connection accepted by the fake server."""
 
     def __init__(self, server: "FakeServer", sock: socket.socket, number: int):
         self.server = server
         self.sock = sock
+        self.since = waits.now() - _age(sock)
         self.number = number
         self.pid = 100000 + number
         self.params: dict[str, str] = {}
