@@ -171,7 +171,7 @@ wd_has_pid() { [[ -s $(wd_folder "$1")/pgpool.pid ]]; }
 
 wd_start_pgpool() { # wd_start_pgpool PGPOOL
     "$(wd_folder "$1")/start"
-    wait_for 20 "pgpool $1 to start" wd_has_pid "$1"
+    wait_for 60 "pgpool $1 to start" wd_has_pid "$1"
     note "pgpool$1" "$(head -n 1 "$(wd_folder "$1")/pgpool.pid" | tr -d '\0')"
 }
 
@@ -198,7 +198,7 @@ wd_start_all() {
     wait_for 60 "the pgpools to agree on a leader" wd_agree
     step "pgpool $(wd_leader 0) leads"
     [[ -n $wd_vip ]] || return 0
-    wait_for 30 "the address $wd_vip to answer" wd_vip_answers
+    wait_for 60 "the address $wd_vip to answer" wd_vip_answers
     step "SELECT 1 through the address $wd_vip works"
 }
 

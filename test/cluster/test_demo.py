@@ -96,7 +96,8 @@ def test_starts_tells_and_stops(demo):
     assert f"psql -h localhost -p {demo.port} -U demo" in done.stdout
     assert demo.psql("SELECT pg_is_in_recovery()") == "f"
     assert demo.psql("SHOW POOL_NODES").count("\n") == 2
-    assert "PGPASSWORD=demo" in done.stdout and demo.reads_on_standbys() > 0, "who has a password is balanced, too"
+    assert "PGPASSWORD=demo" in done.stdout
+    waits.wait_for("who has a password is balanced, too", lambda: demo.reads_on_standbys() > 0)
     status = demo.run("status")
     assert status.returncode == 0
     assert [line.split()[-1] for line in status.stdout.splitlines()] == [
@@ -131,7 +132,7 @@ def is_rebuilt(demo: Demo) -> None:
     """A lost server, by pcp_recovery_node, which starts it anew; `stop` ends that server, too, before it removes its folder."""
     lost = demo.pids()[3]
     os.kill(lost, signal.SIGKILL)
-    waits.wait_for("node 2 is down", lambda: demo.psql("show pool_nodes").splitlines()[2].split("|")[3] == "down", 60)
+    waits.wait_for("node 2 is down", lambda: [row[3] for row in lines_of(demo, "localhost", "show pool_nodes")][2:] == ["down"], 60)
     cluster = Path(demo.folder) / "run" / "cluster"
     user = (cluster / "etc" / "pcp.conf").read_text().strip().splitlines()[-1].split(":")[0]
     done = subprocess.run([Path(demo.env["PGPOOL_BIN"]).parent / "pcp", "recovery_node", "-h", "localhost", "-p", str(demo.port + 1),
@@ -156,6 +157,7 @@ def test_native_replication_is_shown(demo):
 
 
 def lines_of(demo: Demo, host: str, sql: str) -> list[list[str]]:
+    """None while nobody is let in."""
     done = subprocess.run(["psql", "-XAtq", "-h", host, "-p", str(demo.port), "-U", "demo", "-c", sql, "demo"],
                           env={**demo.env, "PGPASSWORD": "demo", "PGCONNECT_TIMEOUT": "10"}, text=True, timeout=60,
                           capture_output=True, check=False)
@@ -180,8 +182,7 @@ def test_with_a_watchdog(demo, hosts):
     status = demo.run("status")
     assert status.returncode == 0, status.stdout
     assert [line.split()[-1] for line in status.stdout.splitlines()][3:] == ["primary", "standby", "standby"]
-    leader = leader_of(demo, host)
-    assert leader is not None
+    leader = waits.wait_for("one leads", lambda: leader_of(demo, host), 60)
     if host != "localhost":
         group = re.search(rf"kill -9 -- -(\d+) +# pgpool {leader}, who leads", done.stdout)
         assert group is not None, done.stdout
@@ -189,7 +190,7 @@ def test_with_a_watchdog(demo, hosts):
         waits.wait_for("another one leads", lambda: leader_of(demo, host) not in (None, leader), 60)
         assert demo.run("status").returncode != 0
         subprocess.run([Path(demo.folder) / "run" / f"pgpool{leader}" / "start"], check=True, timeout=100)
-        waits.wait_for("it is back", lambda: lines_of(demo, host, "SHOW POOL_WATCHDOG")[int(leader)][5] == "STANDBY", 60)
+        waits.wait_for("it is back", lambda: [row[0] for row in lines_of(demo, host, "SHOW POOL_WATCHDOG") if row[0] == leader and row[5] == "STANDBY"], 60)
     assert demo.run("stop").returncode == 0
     assert processes_naming(demo.folder) == [] and not Path(demo.folder).exists()
     left = subprocess.run(["ip", "netns", "list"], text=True, capture_output=True, check=False).stdout if os.path.exists("/run/netns") else ""

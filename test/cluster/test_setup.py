@@ -39,7 +39,7 @@ class Setup:
 
     def run(self, *args: str, **env: str) -> subprocess.CompletedProcess:
         return subprocess.run([str(SETUP), "-p", str(self.port), *args], cwd=self.home, env={**self.env, **env}, text=True,
-                              timeout=100 * waits.SCALE, capture_output=True, check=False, stdin=subprocess.DEVNULL)
+                              timeout=200 * waits.SCALE, capture_output=True, check=False, stdin=subprocess.DEVNULL)
 
     def script(self, name: str) -> None:
         done = subprocess.run([str(self.home / name)], cwd="/", env=self.env, text=True, timeout=60 * waits.SCALE, check=False,
@@ -52,7 +52,10 @@ class Setup:
         return done.stdout.strip() if done.returncode == 0 else f"failed: {done.stderr}"
 
     def nodes(self) -> list[tuple[str, str]]:
-        return [(r.split("|")[3], r.split("|")[6]) for r in self.psql("show pool_nodes").splitlines() if "|" in r]
+        """As soon as somebody is let in: while a node is lost and not yet known to be, nobody may be."""
+        def ask() -> list[tuple[str, str]]:
+            return [(r.split("|")[3], r.split("|")[6]) for r in self.psql("show pool_nodes").splitlines() if r.count("|") > 6]
+        return waits.wait_for("SHOW POOL_NODES is answered", ask)
 
     def pcp(self, name: str, *args: str) -> subprocess.CompletedProcess:
         command = f"source {self.home}/bashrc.ports; exec pcp_{name} -h localhost -p $PCP_PORT -U {ACCOUNT} -w {' '.join(args)}"
@@ -137,7 +140,7 @@ def test_extra_files(setup, tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     assert setup.psql("pgpool show log_connections") == "on"
     assert setup.psql("show work_mem", setup.port + 6) == "7MB"
-    assert setup.psql("select count(*) from made") == "0"
+    waits.wait_for("whoever is asked has it", lambda: setup.psql("select count(*) from made") == "0")
     refused = subprocess.run(["psql", "-XAtqw", "-h", "127.0.0.1", "-p", str(setup.port + 5), "-U", ACCOUNT, "nobody", "-c", ""],
                              env=setup.env, capture_output=True, text=True, check=False)
     assert "reject" in refused.stderr
