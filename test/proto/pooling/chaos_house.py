@@ -203,7 +203,7 @@ class House:
         self.ending.set()
         for t in threads:
             t.join(60)
-        waits.wait_for("nobody is held", self.resume, 30)
+        waits.wait_for("nobody is held", self.resume)
         for c in self.clients:
             c.join(90)
         trouble = [c.trouble for c in self.clients if c.trouble] + ([self.trouble] if self.trouble else [])
@@ -215,13 +215,13 @@ class House:
                 f"{sum(c.session for c in self.clients)} sessions, {self.done}")
 
     def check_rest(self) -> None:
-        waits.wait_for("nothing is open", lambda: not self.server.sessions("state not in ('idle')"), 30)
+        waits.wait_for("nothing is open", lambda: not self.server.sessions("state not in ('idle')"))
         with self.admin() as w:
             def is_alone() -> bool:
                 clients = [m for m in w.simple("show pool_clients") if m.type == "D"]
                 waiting = [m for m in w.simple("show pool_queue") if m.type == "D"]
                 return len(clients) == 1 and not waiting
-            waits.wait_for("all clients are gone", is_alone, 20)
+            waits.wait_for("all clients are gone", is_alone)
 
     def check_writes(self) -> None:
         n = {r[0].decode(): int(r[1]) for r in self.server.rows("select who, n from chaos_n where n > 0")}

@@ -271,7 +271,7 @@ def test_who_cancels_a_question_hears_when_that_is_over(fake, start_pool):
         for kind, body in conn.messages():
             if kind == "D" and is_known.is_set():
                 asked.set()
-                waits.wait_for("its cancel has come", lambda: conn.server.cancels, 15)
+                waits.wait_for("its cancel has come", lambda: conn.server.cancels)
             conn.send(message("t", b"\0\0") + row_description("a") if kind == "D" else conn.answer(kind, body))
 
     server = fake(script)

@@ -87,7 +87,7 @@ def test_what_a_dead_worker_knew(pg, start_pool):
         others.append(w)
         return len(set(workers_of(w).values())) == 2
 
-    waits.wait_for("clients in both workers", is_back, 20)
+    waits.wait_for("clients in both workers", is_back)
     assert states(holder.simple("commit")) == []
 
 

@@ -323,7 +323,7 @@ def ask_around(pool, seed: int, clients: int, rounds: int, disturb: float) -> No
                 one.read()
             return not any(one.due for one in askers)
 
-        waits.wait_for("everybody has what it asked for", all_answered, 30)
+        waits.wait_for("everybody has what it asked for", all_answered)
     except WireClosed as e:
         raise AssertionError(f"a client was cut off: {e}") from e
     for one in askers:
@@ -364,7 +364,7 @@ def test_kill_links_while_asking(pg, start_pool):
             one.read()
         return not any(one.due for one in askers)
 
-    waits.wait_for("everybody has an answer", all_answered, 30)
+    waits.wait_for("everybody has an answer", all_answered)
     for one in askers:
         one.wire.bye()
 

@@ -62,7 +62,7 @@ def test_terminate(pool, how):
 def test_cancel(pg, pool, how):
     one, other = login(pool), login(pool)
     other.send(query("select pg_sleep(60), 'to be cancelled'"))
-    waits.wait_for("it runs", lambda: pg.sessions("query like '%to be cancelled%' and state = 'active'"), 20)
+    waits.wait_for("it runs", lambda: pg.sessions("query like '%to be cancelled%' and state = 'active'"))
     assert call(one, "cancel", how, other.pid) == [YES[how]]
     assert states(other.read_until("Z")) == ["57014"]
     assert other.value("select 1") == "1"
@@ -270,7 +270,7 @@ def held(pg, pool, members):
         assert not states(lock.simple("begin"))
         assert not states(lock.simple("lock table pg_catalog.pg_authid in access exclusive mode"))
         c.send(query(f"select pg_terminate_backend({target.pid})"))
-        waits.wait_for("it is asked", lambda: lock.rows("select pg_stat_clear_snapshot()") and lock.rows(ASKED), 20)
+        waits.wait_for("it is asked", lambda: lock.rows("select pg_stat_clear_snapshot()") and lock.rows(ASKED))
         return int(lock.value(ASKED))
 
     yield lock, c, target, ask

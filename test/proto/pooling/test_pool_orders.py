@@ -90,7 +90,7 @@ def crowd(pg, start_pool):
     clients = [Worker(pool, i, "orders_user") for i in range(12)]
     for c in clients:
         c.start()
-    waits.wait_for("all work", lambda: all(c.done > 0 or c.trouble for c in clients), 30)
+    waits.wait_for("all work", lambda: all(c.done > 0 or c.trouble for c in clients))
     yield pool, clients
     for c in clients:
         c.stop.set()
@@ -154,12 +154,12 @@ def test_worker_killed_in_a_crowd(pg, crowd):
     """SHOW POOL_LIMITS, POOL_QUEUE and POOL_CLIENTS tell the truth again, also of those that waited."""
     pool, clients = crowd
     for turn in range(2):
-        waits.wait_for("two workers run", lambda: len(workers(pool)) == 2, 20)
+        waits.wait_for("two workers run", lambda: len(workers(pool)) == 2)
         victim = workers(pool)[turn]
         os.kill(victim, signal.SIGKILL)
-        waits.wait_for("another has its place", lambda: len(found := workers(pool)) == 2 and victim not in found, 20)
+        waits.wait_for("another has its place", lambda: len(found := workers(pool)) == 2 and victim not in found)
         before = [c.done for c in clients]
-        waits.wait_for("all work again", lambda: trouble(clients) or all(c.done > n for c, n in zip(clients, before)), 30)
+        waits.wait_for("all work again", lambda: trouble(clients) or all(c.done > n for c, n in zip(clients, before)))
     assert not trouble(clients)
     assert {state for c in clients for state, _ in c.ended} == {""}
     for c in clients:
@@ -175,7 +175,7 @@ def test_worker_killed_in_a_crowd(pg, crowd):
         return (table(admin, "show pool_queue") == [] and len(table(admin, "show pool_clients")) == 1
                 and used.get("max_user_connections", real) == real <= LINKS)
 
-    waits.wait_for("the counts are the truth", is_true, 20)
+    waits.wait_for("the counts are the truth", is_true)
     admin.bye()
     pool.log_seen = len(pool.log())  # killed workers are in the log, as they should be
 
@@ -234,7 +234,7 @@ def test_storm_of_2000(pg, start_pool):
         start = waits.now()
         assert first.value(f"select {turn}") == str(turn)
         assert waits.now() - start < 3 * waits.SCALE, "it stood behind clients that are gone"
-    waits.wait_for("all are gone", lambda: len(table(first, "show pool_clients")) == 1, 20)
+    waits.wait_for("all are gone", lambda: len(table(first, "show pool_clients")) == 1)
     assert table(first, "show pool_queue") == []
     assert most <= 10
     pg.rows("alter system reset log_connections")

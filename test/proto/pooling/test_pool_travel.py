@@ -49,7 +49,7 @@ def walk(pool, w, name: str, times: int = 2) -> None:
             w.simple("select 1")
             return workers_of(pool).get(name, before) != before
 
-        waits.wait_for("another worker", is_elsewhere, 10)
+        waits.wait_for("another worker", is_elsewhere)
 
 
 @pytest.fixture(name="rotating")
@@ -72,7 +72,7 @@ def test_few_workers_do_little_work(pg, start_pool):  # pylint: disable=redefine
         now = workers_of(pool, *(f"c{i}" for i in range(6)))
         return len({now[f"c{i}"] for i in range(6)}) == 1
 
-    waits.wait_for("one worker for all", are_together, 20)
+    waits.wait_for("one worker for all", are_together)
     now = workers_of(pool)
     assert [now[f"q{i}"] for i in range(6)] == [before[f"q{i}"] for i in range(6)]
     for w in quiet:
@@ -112,13 +112,13 @@ def test_a_busy_worker_gives_clients_away(pg, start_pool):  # pylint: disable=re
         now = [pid for name, pid in workers_of(pool).items() if name.startswith("c")]
         return sorted(now.count(pid) for pid in set(now))
 
-    waits.wait_for("they are together", lambda: len(work()) == 1, 20)
+    waits.wait_for("they are together", lambda: len(work()) == 1)
     pool.reload(pool_test_load=10000)
-    waits.wait_for("they are spread", lambda: len(work()) == 2 and min(work()) >= 2, 20)
+    waits.wait_for("they are spread", lambda: len(work()) == 2 and min(work()) >= 2)
     now = workers_of(pool)
     assert [now[f"q{i}"] for i in range(4)] == [before[f"q{i}"] for i in range(4)]
     pool.reload(pool_test_load=1)
-    waits.wait_for("they are together again", lambda: len(work()) == 1, 20)
+    waits.wait_for("they are together again", lambda: len(work()) == 1)
     for w in clients + quiet:
         assert w.value("select 1") == "1"
 
@@ -168,7 +168,7 @@ def test_unnamed_statement_comes_along(rotating):
         seen.add(workers_of(rotating, "me")["me"])
         return len(seen) == 2
 
-    waits.wait_for("both workers", has_been_with_both, 10)
+    waits.wait_for("both workers", has_been_with_both)
 
 
 def test_key_comes_along(rotating, pg):  # pylint: disable=redefined-outer-name
@@ -270,7 +270,7 @@ def test_counts_when_a_worker_dies(pg, start_pool, links):  # pylint: disable=re
         used = {int(row["used"]) for row in limits if row["name"] in ("max_clients", "max_db_client_connections")}
         return len(rows) == left + 1 and used == {left + 1}
 
-    waits.wait_for("true counts", counts_are_true, 20)
+    waits.wait_for("true counts", counts_are_true)
 
 
 def test_numbers_when_a_worker_is_replaced(pg, start_pool):  # pylint: disable=redefined-outer-name
@@ -287,10 +287,10 @@ def test_numbers_when_a_worker_is_replaced(pg, start_pool):  # pylint: disable=r
                 w.simple("select 1")
         return home not in where
 
-    waits.wait_for("an empty worker", are_away, 20)
+    waits.wait_for("an empty worker", are_away)
     before = pool.pids()
     os.kill(int(home), signal.SIGKILL)
-    waits.wait_for("its successor", lambda: int(home) not in pool.pids() and len(pool.pids()) == len(before), 20)
+    waits.wait_for("its successor", lambda: int(home) not in pool.pids() and len(pool.pids()) == len(before))
     late = [login(pool, application_name=f"l{i}") for i in range(12)]
     asks = login(pool)
     rows = table(asks, "show pool_clients")

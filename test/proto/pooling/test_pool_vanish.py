@@ -395,7 +395,7 @@ def test_copy_in_is_cut(pg, pool):
             c.send(COPY_DONE)
             assert not states(c.ready())
             c.bye()
-    waits.wait_for("nothing runs", lambda: not pg.sessions("state <> 'idle'"), 20)
+    waits.wait_for("nothing runs", lambda: not pg.sessions("state <> 'idle'"))
     assert pg.value("select string_agg(distinct a::text, ',' order by a::text) from van_copy") == "0,2"
 
 

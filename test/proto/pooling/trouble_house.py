@@ -497,7 +497,7 @@ class House:
                 f"{sum(len(c.maybe) for c in self.clients)} maybe, {self.done}")
 
     def check_writes(self) -> None:
-        waits.wait_for("nothing is open", lambda: not self.servers[0].sessions("state not in ('idle')"), 30)
+        waits.wait_for("nothing is open", lambda: not self.servers[0].sessions("state not in ('idle')"))
         there: dict[str, int] = {}
         for row in self.servers[0].rows("select a from tr_w"):
             there[row[0].decode()] = there.get(row[0].decode(), 0) + 1
