@@ -38,13 +38,21 @@ struct task {
     task_fn *fn;
 };
 
-/* Turns that took so long that others had to wait for them: for who measures it, in memory that
- * others may read. */
+/* Turns that took so long that others had to wait for them, and how long turns take at all, by a
+ * sample: for who measures it, in memory that others may read. */
 #define LOOP_STALL_US 10000
+#define LOOP_TURN_LIMITS_US                                                                        \
+    {                                                                                              \
+        100, 250, 500, 1000, 2500, 5000, 10000, 25000, 100000                                      \
+    }
+#define LOOP_TURN_LIMITS 9
 struct loop_stalls {
     _Atomic uint64_t n;
     _Atomic uint64_t sum_us;
     _Atomic uint64_t max_us;
+    _Atomic uint64_t turn[LOOP_TURN_LIMITS + 1]; /* sampled ones that took no longer than the limit,
+                                                    but than the one before; the last: longer */
+    _Atomic uint64_t turns_us;                   /* how long these took together */
 };
 
 struct loop {
@@ -58,6 +66,7 @@ struct loop {
     uint32_t wake_tick;         /* when the next one is, if there is a timer */
     int64_t now_us;             /* when this turn began */
     struct loop_stalls *stalls; /* NULL: nobody wants to know */
+    uint32_t unsampled;         /* turns until one is measured */
     uint32_t ntimers;
     struct list tasks;
     struct task *last;          /* see loop_run_last */

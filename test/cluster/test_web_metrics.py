@@ -137,6 +137,19 @@ def test_stalls(pool):
         assert values and all(float(v) >= 0 for _, v in values), name
 
 
+def test_turns(pool):
+    """Turns of event loops that take less than a stall are measured, too."""
+    def turns(what: str) -> float:
+        return sum(v for _, v in scrape(pool)[f"pgpool_loop_turn_seconds_{what}"])
+    before = turns("count")
+    with Wire(pool.address) as w:
+        w.login(user="postgres")
+        waits.wait_for("turns are counted", lambda: [w.simple("select 1") for _ in range(100)] and turns("count") > before + 2)
+    found = scrape(pool)
+    short = sum(v for have, v in found["pgpool_loop_turn_seconds_bucket"] if have["le"] == "0.005")
+    assert 0 < short and turns("sum") > 0
+
+
 def test_orders(pool):
     """What operators hold back, for each database."""
     with Wire(pool.address) as w:

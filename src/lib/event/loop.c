@@ -20,6 +20,9 @@
 /* Events taken from the kernel at once. */
 #define LOOP_EVENTS 256
 
+/* Every so manyth turn is measured: a prime, for what clients do comes round again and again. */
+#define LOOP_SAMPLE 61
+
 #define LOOP_TICK_US (LOOP_TICK_MS * INT64_C(1000))
 
 static void loop_on_tick(struct loop *lp);
@@ -210,19 +213,41 @@ static int loop_timeout_ms(struct loop *lp)
     return left_us <= 0 ? 0 : (int)((left_us + 999) / 1000);
 }
 
-COLD static void loop_note_stall(struct loop_stalls *s, uint64_t took_us)
+/* There is one writer. */
+static void loop_add(_Atomic uint64_t *cell, uint64_t n)
 {
     atomic_store_explicit(
-        &s->n, atomic_load_explicit(&s->n, memory_order_relaxed) + 1, memory_order_relaxed);
-    atomic_store_explicit(&s->sum_us,
-        atomic_load_explicit(&s->sum_us, memory_order_relaxed) + took_us, memory_order_relaxed);
+        cell, atomic_load_explicit(cell, memory_order_relaxed) + n, memory_order_relaxed);
+}
+
+COLD static void loop_note_stall(struct loop_stalls *s, uint64_t took_us)
+{
+    loop_add(&s->n, 1);
+    loop_add(&s->sum_us, took_us);
     if (took_us > atomic_load_explicit(&s->max_us, memory_order_relaxed))
         atomic_store_explicit(&s->max_us, took_us, memory_order_relaxed);
 }
 
+/* By the fine clock, which costs too much to be read at the end of each turn. */
+COLD static void loop_sample(struct loop *lp)
+{
+    static const int64_t limits_us[LOOP_TURN_LIMITS] = LOOP_TURN_LIMITS_US;
+    struct timespec now;
+    int64_t took_us;
+    int i = 0;
+
+    lp->unsampled = LOOP_SAMPLE - 1;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    took_us = (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000 - lp->now_us;
+    while (i < LOOP_TURN_LIMITS && took_us > limits_us[i])
+        i++;
+    loop_add(&lp->stalls->turn[i], 1);
+    loop_add(&lp->stalls->turns_us, (uint64_t)took_us);
+}
+
 /* The end of a turn. The coarse clock lags behind by some milliseconds, and costs next to nothing.
  */
-HOT static void loop_look_for_stall(const struct loop *lp)
+HOT static void loop_look_for_stall(struct loop *lp)
 {
     struct timespec now;
     int64_t took_us;
@@ -231,6 +256,8 @@ HOT static void loop_look_for_stall(const struct loop *lp)
     took_us = (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000 - lp->now_us;
     if (took_us >= LOOP_STALL_US)
         loop_note_stall(lp->stalls, (uint64_t)took_us);
+    if (lp->unsampled-- == 0)
+        loop_sample(lp);
 }
 
 HOT static void loop_turn(struct loop *lp, bool may_wait)

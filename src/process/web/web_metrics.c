@@ -194,6 +194,31 @@ static void put_stalls(struct web_scrape *s)
     }
 }
 
+/* A sample of them: small delays are seen here, and every large one among the stalls. */
+static void put_turns(struct web_scrape *s)
+{
+    static const int64_t limits_us[LOOP_TURN_LIMITS] = LOOP_TURN_LIMITS_US;
+    uint64_t count[LOOP_TURN_LIMITS + 1];
+    struct proc_row row;
+    char ordinal[12];
+    int i;
+    int k;
+
+    web_metric_family(s, "pgpool_loop_turn_seconds", WEB_HISTOGRAM,
+        "how long turns of a worker's event loop take, by a sample: what comes meanwhile waits for "
+        "the end of the turn");
+    for (i = 0; i < proc_nslots(s->src.shm); i++) {
+        proc_row_copy(s->src.shm, i, &row);
+        if (row.role != ROLE_WORKER || row.pid == 0)
+            continue;
+        for (k = 0; k <= LOOP_TURN_LIMITS; k++)
+            count[k] = row.stalls.turn[k];
+        snprintf(ordinal, sizeof ordinal, "%d", row.ordinal);
+        web_metric_buckets(s, "worker", slice_of_str(ordinal), limits_us, count, LOOP_TURN_LIMITS,
+            row.stalls.turns_us);
+    }
+}
+
 static void put_processes(struct web_scrape *s)
 {
     struct role_sums sums = {0};
@@ -622,6 +647,7 @@ void web_metrics_page(const struct web_request *r, struct web_answer *a)
     put_itself(&s);
     put_processes(&s);
     put_stalls(&s);
+    put_turns(&s);
     put_clients(&s);
     put_gate(&s);
     put_databases(&s);

@@ -37,6 +37,10 @@ void web_metric_value(struct web_scrape *s, double value);
 /* A family with one sample that has no labels. */
 void web_metric_single(struct web_scrape *s, const char *name, enum web_metric_type type,
     const char *help, double value);
+/* A histogram of seconds, with one label: `count` has for each of the `nlimits` limits what is not
+ * above it, but above the one before, and then what is above all. */
+void web_metric_buckets(struct web_scrape *s, const char *label, struct slice value,
+    const int64_t *limit_us, const uint64_t *count, size_t nlimits, uint64_t sum_us);
 /* A histogram of microseconds as one of seconds, with one label. */
 void web_metric_histogram(struct web_scrape *s, const char *label, struct slice value,
     const struct histogram_sum *h, uint64_t sum_us);

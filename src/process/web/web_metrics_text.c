@@ -19,6 +19,7 @@ static const char *const units[] = {"seconds", "bytes", "ratio"};
 /* Upper limits of the buckets of a histogram, microseconds. */
 static const int64_t limits_us[] = {100, 250, 500, 1000, 2500, 5000, 10000, 25000, 50000, 100000,
     250000, 500000, 1000000, 2500000, 5000000, 10000000, 30000000, 60000000};
+#define NLIMITS (sizeof limits_us / sizeof limits_us[0])
 
 static bool ends_with(const char *name, const char *end)
 {
@@ -107,22 +108,19 @@ static void put_bucket(
     web_metric_value(s, (double)n);
 }
 
-void web_metric_histogram(struct web_scrape *s, const char *label, struct slice value,
-    const struct histogram_sum *h, uint64_t sum_us)
+void web_metric_buckets(struct web_scrape *s, const char *label, struct slice value,
+    const int64_t *limit_us, const uint64_t *count, size_t nlimits, uint64_t sum_us)
 {
     char le[NUMBER_BYTES];
-    unsigned bucket = 0;
     uint64_t n = 0;
     size_t i;
 
-    for (i = 0; i < sizeof limits_us / sizeof limits_us[0]; i++) {
-        while (bucket < HISTOGRAM_BUCKETS && histogram_bucket_start(bucket + 1) <= limits_us[i] + 1)
-            n += h->bucket[bucket++];
-        snprintf(le, sizeof le, "%g", (double)limits_us[i] / 1e6);
+    for (i = 0; i < nlimits; i++) {
+        n += count[i];
+        snprintf(le, sizeof le, "%g", (double)limit_us[i] / 1e6);
         put_bucket(s, label, value, le, n);
     }
-    while (bucket < HISTOGRAM_BUCKETS)
-        n += h->bucket[bucket++];
+    n += count[nlimits];
     put_bucket(s, label, value, "+Inf", n);
     buf_printf(s->out, "%s_sum", s->name);
     s->has_labels = false;
@@ -132,6 +130,21 @@ void web_metric_histogram(struct web_scrape *s, const char *label, struct slice 
     s->has_labels = false;
     web_metric_label(s, label, value);
     web_metric_value(s, (double)n);
+}
+
+void web_metric_histogram(struct web_scrape *s, const char *label, struct slice value,
+    const struct histogram_sum *h, uint64_t sum_us)
+{
+    uint64_t count[NLIMITS + 1] = {0};
+    unsigned bucket = 0;
+    size_t i;
+
+    for (i = 0; i < NLIMITS; i++)
+        while (bucket < HISTOGRAM_BUCKETS && histogram_bucket_start(bucket + 1) <= limits_us[i] + 1)
+            count[i] += h->bucket[bucket++];
+    while (bucket < HISTOGRAM_BUCKETS)
+        count[NLIMITS] += h->bucket[bucket++];
+    web_metric_buckets(s, label, value, limits_us, count, NLIMITS, sum_us);
 }
 
 /* --- columns of reports --- */

@@ -150,6 +150,54 @@ START_TEST(test_a_slow_turn_is_noted)
 }
 END_TEST
 
+static uint64_t sampled(const struct loop_stalls *s)
+{
+    uint64_t n = 0;
+    int i;
+
+    for (i = 0; i <= LOOP_TURN_LIMITS; i++)
+        n += s->turn[i];
+    return n;
+}
+
+/* Short turns are measured, too: the first one, and then one of many. */
+START_TEST(test_turns_are_sampled)
+{
+    struct loop_stalls stalls = {0};
+    uint64_t before_us = uv_hrtime() / 1000;
+    int i;
+
+    fx.loop.stalls = &stalls;
+    loop_poll(&fx.loop);
+    ck_assert_uint_eq(sampled(&stalls), 1);
+    for (i = 0; i < 6100; i++)
+        loop_poll(&fx.loop);
+    ck_assert_uint_eq(sampled(&stalls), 101);
+    ck_assert_uint_le(stalls.turns_us, uv_hrtime() / 1000 - before_us);
+    ck_assert_uint_gt(stalls.turn[0], 0);
+}
+END_TEST
+
+/* One that takes long is counted where it belongs. */
+START_TEST(test_a_long_turn_is_sampled)
+{
+    struct loop_stalls stalls = {0};
+    int k;
+
+    fx.loop.stalls = &stalls;
+    timer_init(&fx.timer[0], on_slow);
+    timer_start(&fx.loop, &fx.timer[0], 10);
+    fx.left = 1;
+    for (k = 0; fx.left > 0; k++) {
+        fx.loop.unsampled = 0;
+        loop_poll(&fx.loop);
+    }
+    ck_assert_uint_eq(sampled(&stalls), (uint64_t)k);
+    ck_assert_uint_ge(stalls.turn[LOOP_TURN_LIMITS - 1] + stalls.turn[LOOP_TURN_LIMITS], 1);
+    ck_assert_uint_ge(stalls.turns_us, 60000);
+}
+END_TEST
+
 START_TEST(test_late)
 {
     uint64_t until_ns = uv_hrtime() + 400000000;
@@ -214,6 +262,8 @@ int main(void)
     tcase_add_test(tc, test_far_away);
     tcase_add_test(tc, test_started_from_a_timer);
     tcase_add_test(tc, test_a_slow_turn_is_noted);
+    tcase_add_test(tc, test_turns_are_sampled);
+    tcase_add_test(tc, test_a_long_turn_is_sampled);
     tcase_add_test(tc, test_late);
     tcase_add_test(tc, test_stopped);
     tcase_add_test(tc, test_one_clock);
