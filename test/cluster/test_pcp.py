@@ -194,6 +194,11 @@ def test_unix_socket_and_password_file(pool):
     assert pool.pcp.run("node_count").returncode == 1
     pool.pcp.passfile.chmod(0o644)
     assert "has group or world access" in pool.pcp.run("node_count", host=str(pool.home)).stderr
+    pool.pcp.passfile.chmod(0o600)
+    pool.pcp.passfile.write_text("elsewhere:*:op:secret\n", encoding="ascii")
+    assert f'password file "{pool.pcp.passfile}": it has no line for this host, port and user\n' in pool.pcp.run("node_count").stderr
+    pool.pcp.passfile.unlink()
+    assert f'no password from password file "{pool.pcp.passfile}": No such file or directory\n' in pool.pcp.run("node_count").stderr
     asked = subprocess.run([str(PCP), "node_count", "-h", str(pool.home), "-p", str(pool.pcp.port), "-U", "op", "-w", "-W"], input="secret\n",
                            capture_output=True, text=True, timeout=100, check=False, start_new_session=True)
     assert (asked.stdout, asked.stderr) == ("1\n", "Password: \n"), "a script may write it into the tool"

@@ -139,6 +139,17 @@ def test_every_setting_is_named(tmp_path):
         assert "known here" not in ran.about(name), name
 
 
+def test_a_pool_mode_that_is_none(tmp_path):
+    """It is left out, and said so, in each place where one may stand; the others are in."""
+    ran = Import(tmp_path, "[databases]\n* = host=a pool_mode=Statement\nb = host=a pool_mode=query\n"
+                           "[users]\nu = pool_mode=txn\n[pgbouncer]\npool_mode = sessions\n")
+    ran.check()
+    for where, said in (("pool_mode", '"sessions" cannot be the value of pool_mode'), ("[databases] b pool_mode", '"query" cannot be its value'),
+                        ("[users] u pool_mode", '"txn" cannot be its value')):
+        assert f"not taken over: {said}" in ran.about(where)
+    assert "pool_mode" not in ran.settings() and ran.text("pools.conf").count("pool_mode") == 1
+
+
 def test_listed_databases_only(tmp_path):
     """Without * nobody gets into another database of the server; a list of hosts becomes several servers."""
     ran = Import(tmp_path, "[databases]\na = host=h1,h2 port=5432\nb = host=h1,h2 port=5432 pool_size=1\nc = host=h3,h4\n"

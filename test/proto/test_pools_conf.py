@@ -256,7 +256,7 @@ def test_reload(pg, start):
     path.write_text("[database postgres]\n\npool_size = lots\n", encoding="utf-8")
     pool.reload()
     waits.wait_for("the file is refused", lambda: "was not reloaded" in pool.log())
-    assert f"{path}:3" in pool.log()
+    assert f"{path}:3" in pool.log() and "was not reloaded: 1 error;" in pool.log()
     assert second.is_quiet(0.2)
     path.write_text("[database postgres]\npool_size = 2\n", encoding="utf-8")
     pool.reload()

@@ -681,6 +681,28 @@ def test_check_config_says_whose_answer_it_would_be(make):
         assert done.returncode == 0 and ("who owns that decides" in done.stderr) == warns, done.stderr
 
 
+def test_check_config_looks_at_the_administrators(make):
+    """That nobody can use PCP is told; a line that no log-in would find, and a file that is none, are warnings."""
+    h = make()
+    h.write_conf("")
+    path = h.home / "pcp.conf"
+    path.unlink(missing_ok=True)
+    done = h.run("--check-config")
+    assert done.returncode == 0 and f"{path}: note: there is no such file: nobody can use the PCP tools" in done.stderr, done.stderr
+    path.write_text(f"# comment\n\nop:{'0a' * 16}\nop secret\nalice:secret\n", encoding="ascii")
+    path.chmod(0o600)
+    done = h.run("--check-config")
+    assert done.returncode == 0 and "secret" not in done.stderr, done.stderr
+    told = [line for line in done.stderr.splitlines() if str(path) in line]
+    assert [line.split(": ")[:2] for line in told] == [[f"{path}:{n}", "warning"] for n in (4, 5)], done.stderr
+    path.chmod(0o644)
+    assert "group or world" in h.run("--check-config").stderr
+    path.unlink()
+    path.mkdir()
+    done = h.run("--check-config")
+    assert done.returncode == 0 and f'warning: "{path}" is no file' in done.stderr, done.stderr
+
+
 def test_check_config_tries_what_a_start_needs(make):
     """Its status is 0 when pgpool would start; an instance that runs is no hindrance to itself."""
     h = make()

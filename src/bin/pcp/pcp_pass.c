@@ -110,15 +110,24 @@ static bool search(FILE *f, const struct tool_options *o, struct secret *out)
     return found;
 }
 
-static bool from_file(const struct tool_options *o, struct secret *out)
+/* *why says why nothing was found there; empty: that was said already. */
+static bool from_file(
+    const struct tool_options *o, struct secret *out, char *path, size_t size, const char **why)
 {
-    char path[4096];
     struct stat st;
     bool found = false;
     FILE *f;
 
-    if (!file_name(path, sizeof path) || (f = fopen(path, "re")) == NULL)
+    *why = "its name is too long, or there is no home folder";
+    if (!file_name(path, size)) {
+        path[0] = '\0';
         return false;
+    }
+    f = fopen(path, "re");
+    *why = strerror(errno);
+    if (f == NULL)
+        return false;
+    *why = "";
     if (fstat(fileno(f), &st) == -1 || !S_ISREG(st.st_mode))
         fprintf(stderr, "WARNING: password file \"%s\" is not a plain file\n", path);
     else if ((st.st_mode & (S_IRWXG | S_IRWXO)) != 0)
@@ -126,8 +135,8 @@ static bool from_file(const struct tool_options *o, struct secret *out)
             "WARNING: password file \"%s\" has group or world access; permissions should be u=rw "
             "(0600) or less\n",
             path);
-    else
-        found = search(f, o, out);
+    else if (!(found = search(f, o, out)))
+        *why = "it has no line for this host, port and user";
     fclose(f);
     return found;
 }
@@ -175,11 +184,14 @@ static bool from_terminal(struct secret *out)
 
 bool tool_pass_get(const struct tool_options *o, struct secret *out)
 {
-    if (o->asks != TOOL_ASKS_ALWAYS && from_file(o, out))
+    char path[4096];
+    const char *why = "";
+
+    if (o->asks != TOOL_ASKS_ALWAYS && from_file(o, out, path, sizeof path, &why))
         return true;
     if (o->asks != TOOL_ASKS_NEVER)
         return from_terminal(out);
-    fprintf(
-        stderr, "ERROR: no password: the password file has no line for this host, port and user\n");
+    fprintf(stderr, "ERROR: no password from password file \"%s\"%s%s\n", path,
+        why[0] == '\0' ? "" : ": ", why);
     return false;
 }

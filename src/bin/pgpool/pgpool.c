@@ -67,6 +67,7 @@ static void check_files(
 
     (void)role_rules_check(gen, &opts->paths, report);
     pgpool_auth_check_passwd(gen, report);
+    pgpool_auth_check_pcp(opts, gen, report);
     if (sup_check_files(gen, &err) == -1)
         conf_report_err(report, CONF_ERROR, NULL, 0, &err);
     sup_try_start(gen, report);

@@ -6,6 +6,7 @@
 
 #include "bin/pgpool/pgpool_auth.h"
 
+#include <errno.h>
 #include <libpq-fe.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,12 +15,18 @@
 #include "auth/auth_plan.h"
 #include "auth/ident.h"
 #include "auth/passwd.h"
+#include "auth/pcp_conf.h"
 #include "base/mem.h"
 #include "bin/pgpool/pgpool_opts.h"
 #include "bin/pgpool/pgpool_server.h"
 #include "config/conf.h"
 #include "config/pools_conf.h"
 #include "login/login_auth.h"
+
+#define PCP_LINE_HINT                                                                              \
+    "One line for each administrator: the name, a colon, and what pg_md5 or pg_md5 --scram "       \
+    "prints "                                                                                      \
+    "for the password."
 
 struct check {
     const struct pgpool_opts *opts;
@@ -78,6 +85,52 @@ void pgpool_auth_check_passwd(const struct conf_gen *gen, struct conf_report *re
     if (table == NULL && strcmp(err.sqlstate, "58P01") != 0) /* none is fine */
         conf_report_err(report, CONF_WARNING, NULL, 0, &err);
     passwd_free(&table);
+}
+
+/* Lines that a log-in passes over. */
+static void check_pcp_lines(const char *path, struct slice text, struct conf_report *report)
+{
+    int number;
+
+    for (number = 1; text.n > 0; number++) {
+        const char *end = memchr(text.p, '\n', text.n);
+        struct slice line = slice_of(text.p, end == NULL ? text.n : (size_t)(end - text.p));
+        size_t taken = line.n + (end != NULL);
+        struct pcp_line user;
+
+        text = slice_of(text.p + taken, text.n - taken);
+        while (line.n > 0 && strchr(" \t\r", line.p[line.n - 1]) != NULL)
+            line.n--;
+        if (line.n > 0 && line.p[0] != '#' && !pcp_conf_next(&line, &user))
+            conf_report_add(report, CONF_WARNING, path, number, PCP_LINE_HINT,
+                "the line is passed over: it has no user with an md5 or a SCRAM verifier");
+    }
+}
+
+void pgpool_auth_check_pcp(
+    const struct pgpool_opts *opts, const struct conf_gen *gen, struct conf_report *report)
+{
+    const char *name = opts->paths.pcp[0] != '\0' ? opts->paths.pcp : PCP_CONF_NAME;
+    char path[PROC_PATH_BYTES];
+    struct err err = {0};
+    struct stat st;
+    char *text = NULL;
+    size_t n = 0;
+
+    if (conf_path(gen, name, path, sizeof path, &err) == 0) {
+        if (access(path, F_OK) == -1 && errno == ENOENT) {
+            conf_report_add(report, CONF_NOTE, path, 0, PCP_LINE_HINT,
+                "there is no such file: nobody can use the PCP tools or log in to the console");
+            return;
+        }
+        if (pcp_conf_read(path, &text, &n, &st, &err) == 0) {
+            check_pcp_lines(path, slice_of(text, n), report);
+            mem_free_secret(text);
+            (void)passwd_mode_is_safe(path, &st, PCP_CONF_NAME, &err);
+        }
+    }
+    if (err_is_set(&err))
+        conf_report_err(report, CONF_WARNING, NULL, 0, &err);
 }
 
 static void problem(struct check *k, const char *where, const struct err *err)

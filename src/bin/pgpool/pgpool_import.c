@@ -91,6 +91,12 @@ bool imp_is_on(const char *value)
            strcasecmp(value, "no") != 0 && strcasecmp(value, "false") != 0 && *value != '\0';
 }
 
+bool imp_is_pool_mode(const char *value)
+{
+    return strcasecmp(value, "session") == 0 || strcasecmp(value, "transaction") == 0 ||
+           strcasecmp(value, "statement") == 0;
+}
+
 const char *imp_time(struct imp *imp, const char *value)
 {
     char *end;

@@ -80,6 +80,8 @@ int imp_put_text(struct buf *out, const char *name, const char *value);
 /* The value with a unit for seconds, or NULL when it is no time. */
 const char *imp_time(struct imp *imp, const char *value);
 bool imp_is_number(const char *value);
+/* One of the three that there are. */
+bool imp_is_pool_mode(const char *value);
 bool imp_is_on(const char *value);
 
 /* [pgbouncer] but for what says who may come in. */

@@ -17,14 +17,14 @@ struct place {
     const char *port;
 };
 
-enum key_how { KEY_NUMBER, KEY_LIMIT, KEY_SECONDS, KEY_TEXT, KEY_NONE };
+enum key_how { KEY_NUMBER, KEY_LIMIT, KEY_SECONDS, KEY_TEXT, KEY_POOL_MODE, KEY_NONE };
 
 static const struct {
     const char *from;
     enum key_how how;
     const char *to; /* or why not */
 } keys[] = {
-    {"pool_mode", KEY_TEXT, "pool_mode"},
+    {"pool_mode", KEY_POOL_MODE, "pool_mode"},
     {"pool_size", KEY_NUMBER, "pool_size"},
     {"min_pool_size", KEY_NUMBER, "min_pool_size"},
     {"reserve_pool_size", KEY_NUMBER, "reserve_pool_size"},
@@ -110,8 +110,9 @@ static void put_key(struct imp *imp, const struct imp_item *item, const struct i
         imp_left(imp, item, pair->key, "0 means the common limit to PgBouncer, and it holds");
         return;
     }
-    if (keys[i].how == KEY_TEXT) {
-        if (imp_put_text(&imp->pools, keys[i].to, pair->value) == 0)
+    if (keys[i].how == KEY_TEXT || keys[i].how == KEY_POOL_MODE) {
+        if ((keys[i].how == KEY_TEXT || imp_is_pool_mode(pair->value)) &&
+            imp_put_text(&imp->pools, keys[i].to, pair->value) == 0)
             text = pair->value;
     } else {
         text = keys[i].how == KEY_SECONDS ? imp_time(imp, pair->value) : pair->value;

@@ -12,6 +12,7 @@ enum imp_how {
     IMP_NUMBER,
     IMP_SECONDS,
     IMP_TEXT,
+    IMP_POOL_MODE,
     IMP_PATH,
     IMP_BOOL,
     IMP_RESET, /* statements that clean a connection */
@@ -47,7 +48,7 @@ static const struct imp_rule rules[] = {
     {"unix_socket_dir", IMP_TEXT, "unix_socket_directories", "/tmp", NULL},
     {"unix_socket_mode", IMP_NUMBER, "unix_socket_permissions", "0777", NULL},
     SAME("unix_socket_group", IMP_TEXT, NULL),
-    SAME("pool_mode", IMP_TEXT, "session"),
+    SAME("pool_mode", IMP_POOL_MODE, "session"),
     {"max_client_conn", IMP_NUMBER, "max_clients", "100", NULL},
     SAME("default_pool_size", IMP_NUMBER, "20"),
     SAME("min_pool_size", IMP_NUMBER, "0"),
@@ -197,6 +198,8 @@ static const char *converted(struct imp *imp, const struct imp_rule *rule, const
         return imp_is_number(value) ? value : NULL;
     case IMP_SECONDS:
         return imp_time(imp, value);
+    case IMP_POOL_MODE:
+        return imp_is_pool_mode(value) ? value : NULL;
     case IMP_BOOL:
         return imp_is_on(value) ? "on" : "off";
     case IMP_PATH:

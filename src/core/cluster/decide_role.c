@@ -164,6 +164,20 @@ static void learn_timeline(struct decide *d, int primary)
         d->top_timeline = f->timeline;
 }
 
+/* For who reads that there is no primary. */
+static const char *what_comes_next(const struct decide *d, int old)
+{
+    if (d->rules.has.failover_command)
+        return "Writes wait for up to failover_wait; SHOW POOL_EVENTS says what is done.";
+    if (old != VIEW_NO_NODE && d->view.node[old].held_down)
+        return "An operator has taken it out: pcp_attach_node gives it back, pcp_promote_node -s "
+               "makes another one the primary.";
+    if (d->rules.auto_promote)
+        return "Writes wait for up to failover_wait; SHOW POOL_EVENTS says what is done.";
+    return "Nobody is promoted by itself (auto_promote is off, failover_command is empty): "
+           "pcp_promote_node -s does it, or whatever manages the servers.";
+}
+
 static void set_primary(struct decide *d, int primary, int64_t now_us)
 {
     int old = d->view.primary;
@@ -182,11 +196,7 @@ static void set_primary(struct decide *d, int primary, int64_t now_us)
     else if (primary == VIEW_NO_NODE)
         decide_note(d, DECIDE_EV_NO_PRIMARY, old, old, now_us,
             "find_primary_node_repeatedly: waiting for finding a primary node")
-            ->hint =
-            d->rules.auto_promote || d->rules.has.failover_command
-                ? "Writes wait for up to failover_wait; SHOW POOL_EVENTS says what is done."
-                : "Nobody is promoted by itself (auto_promote is off, failover_command is "
-                  "empty): pcp_promote_node -s does it, or whatever manages the servers.";
+            ->hint = what_comes_next(d, old);
     else
         decide_note(d, DECIDE_EV_PRIMARY, primary, old, now_us,
             "find_primary_node: primary node is %d", primary);

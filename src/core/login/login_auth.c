@@ -26,8 +26,8 @@ static void report_rule(const char *file, unsigned line, const char *text, void 
 {
     const bool *speaks = ctx;
 
-    if (*speaks)
-        log_at(LVL_LOG, "%s:%u: %s", file, line, text);
+    if (*speaks) /* the file as a whole has no line */
+        log_at(LVL_LOG, "%s:%.0u%s%s", file, line, line == 0 ? " " : ": ", text);
 }
 
 /* All workers find the same: the first one says it. */

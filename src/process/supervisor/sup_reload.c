@@ -73,8 +73,9 @@ void sup_reload(struct sup *s)
         fd = make_text_fd(gen, &err);
     if (gen == NULL) {
         log_at_detail(LVL_ERROR, NULL, "Correct the file and reload again.",
-            "configuration was not reloaded: %d errors; generation %llu stays in use",
-            report.nerrors, (unsigned long long)conf_number(s->gen));
+            "configuration was not reloaded: %d error%s; generation %llu stays in use",
+            report.nerrors, report.nerrors == 1 ? "" : "s",
+            (unsigned long long)conf_number(s->gen));
     } else if (fd == -1) {
         log_err(LVL_ERROR, &err);
         conf_gen_free(&gen);

@@ -372,6 +372,10 @@ def test_broken_file_at_reload_changes_nothing(server, pools):
         if not re.search("monitor|PCP|logger", procs.command_line(pid)):  # a worker
             os.kill(pid, signal.SIGKILL)
     wait_for("one that starts now has no rules, and says so", lambda: "no client is let in by this process" in pool.log())
+    (pool.home / "pool_hba.conf").unlink()
+    pool.reload()
+    wait_for("none is there", lambda: "pool_hba.conf: could not open file" in pool.log())
+    assert "pool_hba.conf:0:" not in pool.log(), "a file that is not there has no lines"
     house.put(pool.home / "pool_hba.conf", "host all bob all trust\n")
     pool.reload()
     wait_for("the new file counts", lambda: come(pool.address, "bob") == "in")
