@@ -277,7 +277,7 @@ def test_show_on_a_new_session_with_no_server(start_pool, mode, seen):
     if seen:
         psycopg.connect(dsn(pool)).close()
     server.stop()
-    conn = psycopg.connect(dsn(pool) + " application_name=alone", autocommit=True, connect_timeout=10)
+    conn = psycopg.connect(dsn(pool) + " application_name=alone", autocommit=True, connect_timeout=60)
     assert [tuple(r[:1]) for r in conn.execute("show pool_nodes").fetchall()] == [("0",)]
     for name, columns in SHOWS.items():
         assert conn.pgconn.exec_(f"show {name}".encode()).nfields == columns

@@ -535,7 +535,8 @@ def test_nobody_writes_to_a_former_primary(trio, start_pool, balance):
         busy.rows("insert into notes values (3)")
         trio.promote(new)
         wait_primary(pool, new)
-        waits.wait_for("what leads there is cut", lambda: pool.log().count("is not the primary any more") >= 2)
+        waits.wait_for("what leads there is cut", lambda: pool.log().count("is not the primary any more") >= 2
+                       and str(trio.at) not in [r["node"] for r in show(pool, "POOL_LINKS")])
         with contextlib.suppress(WireClosed, OSError):
             assert any(m.type == "E" for m in busy.simple("commit")), "committed on a former primary"
         assert idle.rows("insert into notes values (4) returning current_setting('port')") == [[str(trio.nodes[new].port).encode()]]

@@ -342,7 +342,7 @@ def test_a_name_gets_another_address(start_pool, monkeypatch):
             assert client.value("show cluster_name") == ""
         # The name is not known for a while: whoever comes is told so, and the server is not lost by it.
         hosts.write_text("127.0.0.1 localhost\n", encoding="ascii")
-        with Wire(pool.address, seconds=20) as late:
+        with Wire(pool.address, seconds=60) as late:
             refusal = late.login(user="plain_user")[-1]
             assert refusal.type == "E" and "moving.test" in refusal.text, refusal.fields
         waits.holds_for("it is up", lambda: "health check failed on node 0" not in pool.log(), 2)
