@@ -5,6 +5,7 @@ import threading
 import pytest
 
 from pgt import procs, waits
+from pgt.pcp_tool import pcp, said
 from pgt.wire import SYNC, Wire, bind, describe, execute, parse, query, startup
 
 
@@ -13,6 +14,12 @@ def login(pool, **params) -> Wire:
     found = w.login(**params)
     assert found[-1].type == "Z", found[-1].fields
     return w
+
+
+def fits(pool, **params) -> bool:
+    """Whether there is room: the worker of who has left may not have noticed yet, and its link not be clean."""
+    with Wire(pool.address, seconds=20) as w:
+        return w.login(**params)[-1].type == "Z"
 
 
 def test_queue_then_served(pg, start_pool):
@@ -41,8 +48,10 @@ def test_queue_then_served(pg, start_pool):
 
 def test_queue_timeout(pg, start_pool):
     """query_wait_timeout, with a text that says what and what to do; the one who holds the link is not hurt."""
-    pool = start_pool(pg.address, max_backend_connections=1, query_wait_timeout=1)
+    pool = start_pool(pg.address, max_backend_connections=1)
     holder = login(pool)
+    pool.write_conf(query_wait_timeout=1)
+    assert said(pcp(pool, "reload_config"))[0] == 0
     w = Wire(pool.address, seconds=10)
     start = waits.now()
     w.send_startup("postgres")
@@ -53,7 +62,7 @@ def test_queue_timeout(pg, start_pool):
     assert found[0].fields.get("D") or found[0].fields.get("H") or "query_wait_timeout" in found[0].text
     assert holder.value("select 'unhurt'") == "unhurt"
     holder.bye()
-    login(pool).bye()
+    waits.wait_for("the next one is served", lambda: fits(pool))
 
 
 def test_waiting_client_leaves(pg, start_pool):
@@ -82,12 +91,7 @@ def test_max_clients(pg, start_pool):
     found = [m for m in w.read_eof() if m.type == "E"]
     assert len(found) == 1 and found[0].sqlstate == "53300" and found[0].fields["S"] == "FATAL"
     held[0].bye()
-
-    def fits() -> bool:
-        with Wire(pool.address) as again:
-            return again.login()[-1].type == "Z"
-
-    waits.wait_for("a place is free again", fits)
+    waits.wait_for("a place is free again", lambda: fits(pool))
     for w in held[1:]:
         w.bye()
 
@@ -111,12 +115,7 @@ def test_reserved_connections(pg, start_pool):
     for w in supers + users:
         assert w.value("select 1") == "1"
         w.bye()
-
-    def fits() -> bool:
-        """The worker of those who have left may not have noticed yet."""
-        with Wire(pool.address, seconds=20) as again:
-            return again.login(user="plain_one", database="postgres")[-1].type == "Z"
-    waits.wait_for("a place is free again", fits)
+    waits.wait_for("places are free again", lambda: fits(pool, user="plain_one", database="postgres"))
 
 
 def test_client_idle_limit(pg, start_pool):

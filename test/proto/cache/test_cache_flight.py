@@ -255,7 +255,7 @@ def test_a_client_that_does_not_read_holds_up_nobody(pg, pool):
     wait_for("it asks first", lambda: [r for r in others[0].rows("show pool_clients") if b"slow" in r and b"active" in r])
     for w in others:
         assert len(ask(w, text)) == 700
-    assert int(others[0].rows("show pool_cache")[0][0]) == before + 5
+    wait_for("the others were told what is kept", lambda: int(others[0].rows("show pool_cache")[0][0]) == before + 5)
     slow.reset()
 
 
