@@ -140,7 +140,7 @@ def peer(pg):
     home = procs.folder("pgpool2", "postgres")
     server = Pgpool2(home, procs.free_port())
     server.start(pg.address, backend_clustering_mode="streaming_replication", health_check_period=1, health_check_user="postgres",
-                 sr_check_user="postgres", num_init_children=2, max_pool=1)
+                 sr_check_user="postgres", num_init_children=2, max_pool=1, child_life_time=0)  # else each second is told
     port = int(re.search(r"pcp_port = '(\d+)'", (home / "pgpool.conf").read_text()).group(1))
     side = Side(home, port)
     waits.wait_for("its PCP answers", lambda: side.run("node_count").returncode == 0)
