@@ -192,7 +192,7 @@ class Cluster:
         """Settings of a pgpool in front: PCP, probes every second, recovery by the sample scripts."""
         conf: dict[str, object] = {
             "pcp_listen_addresses": "127.0.0.1", "pcp_port": procs.free_port(), "sr_check_period": 1,
-            "health_check_period": 1, "health_check_retry_delay": 1, "health_check_timeout": 5,
+            "health_check_period": 1, "health_check_retry_delay": 1, "health_check_timeout": 20,
             "sr_check_user": "postgres", "health_check_user": "postgres", "recovery_user": "postgres",
             "recovery_1st_stage_command": "recovery_1st_stage", "recovery_timeout": 60}
         for i, node in enumerate(self.nodes):

@@ -27,7 +27,7 @@ def cluster():
 
 @pytest.fixture
 def pool(cluster, start_pool):
-    it = start_pool(*[n.address for n in cluster.nodes], **cluster.pool_conf(health_check_max_retries=0, health_check_timeout=20))
+    it = start_pool(*[n.address for n in cluster.nodes], **cluster.pool_conf(health_check_max_retries=0))
     it.pcp = Pcp(it)
     waits.wait_for("both nodes are up", lambda: statuses(it) == [("up", "primary"), ("up", "standby")], 60)
     return it

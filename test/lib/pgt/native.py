@@ -36,7 +36,8 @@ class Nodes:
             ours = sum(1 for sql in TABLES.split(";\n") if sql.strip())  # each of them is one
             env.setenv("PGPOOL_TEST_KILL_AT", f"{ours + self.killed_at}:{kill[0]}:{kill[1]}")
         settings = {"backend_clustering_mode": "native_replication", "load_balance_mode": True,
-                    "health_check_period": 1, "health_check_max_retries": 0, "log_min_messages": "debug1", **conf}
+                    "health_check_period": 1, "health_check_max_retries": 0, "health_check_timeout": 30,
+                    "log_min_messages": "debug1", **conf}
         settings |= {f"backend_flag{i}": "ALLOW_TO_FAILOVER" for i in range(count)}
         self.pool = start_pool(*[n.address for n in self.nodes], **settings)
         with self.client() as c:
