@@ -27,6 +27,13 @@ def hold(pool, **params) -> Wire:
     return w
 
 
+def limit(pool, w: Wire, **conf: int) -> None:
+    """Seconds that hold from now on, when all have logged in: on a busy machine that may take longer."""
+    pool.reload(**conf)
+    for name, seconds in conf.items():
+        waits.wait_for("the worker has it", lambda n=name, s=seconds: w.value(f"pgpool show {n}") in (f"{s}", f"{s}s"))
+
+
 def waiting(admin: Wire, n: int = 1) -> None:
     waits.wait_for("clients wait", lambda: sum(int(r["waiting"]) for r in report(admin, "pool_queue")) == n)
 
@@ -58,8 +65,9 @@ def test_pause_between_transactions(pg, shared):
 
 
 def test_pause_keeps_to_query_wait_timeout(pg, shared):
-    pool = shared(query_wait_timeout=1)
+    pool = shared()
     admin, w = login(pool), login(pool)
+    limit(pool, admin, query_wait_timeout=1)
     tag_of(admin.simple("pgpool pause"))
     w.send(query("select 1"))
     assert ended(w) == ("FATAL", "53300", "query_wait_timeout")
@@ -148,9 +156,10 @@ def test_waiting_can_be_cancelled(pg, shared, how):
 
 @pytest.mark.parametrize("setting,state", [("query_wait_timeout", "53300"), ("query_timeout", "08P01")])
 def test_waiting_too_long(pg, shared, setting, state):
-    pool = shared(max_backend_connections=1, **{setting: 1})
+    pool = shared(max_backend_connections=1)
     admin, w = login(pool), login(pool)
     busy = hold(pool)
+    limit(pool, admin, **{setting: 1})
     w.send(query("select 1"))
     assert ended(w) == ("FATAL", state, setting)
     waiting(admin, 0)
@@ -161,8 +170,9 @@ def test_waiting_too_long(pg, shared, setting, state):
 
 def test_time_outs(pg, shared):
     """The connection of a client that was timed out serves the next."""
-    pool = shared(max_backend_connections=1, query_timeout=1, idle_transaction_timeout=1)
+    pool = shared(max_backend_connections=1)
     slow, stays = login(pool), login(pool)
+    limit(pool, stays, query_timeout=1, idle_transaction_timeout=1)
     slow.send(query("select pg_sleep(30)"))
     assert ended(slow) == ("FATAL", "08P01", "query timeout")
     pid = stays.value("select pg_backend_pid()")

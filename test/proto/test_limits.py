@@ -119,10 +119,11 @@ def test_reserved_connections(pg, start_pool):
 
 
 def test_client_idle_limit(pg, start_pool):
-    pool = start_pool(pg.address, client_idle_limit=1)
+    pool = start_pool(pg.address)
     start = waits.now()
     idle, busy = login(pool), login(pool)
     busy.send(query("select pg_sleep(2)"))
+    pool.reload(client_idle_limit=1)  # nobody is held up between two lines for as long as that
     found = idle.read_eof(10)
     assert waits.now() - start > 0.5
     assert [m.type for m in found] == ["E"] and found[0].fields["S"] == "FATAL" and found[0].sqlstate in ("57P01", "57P05"), found
@@ -134,7 +135,7 @@ def test_client_idle_limit(pg, start_pool):
 def test_authentication_timeout(pg, start_pool, sent):
     """Who does not finish the login is put out; others go on. A connection that never sends a byte is
     held by the kernel for some seconds before we are told of it."""
-    pool = start_pool(pg.address, authentication_timeout=1)
+    pool = start_pool(pg.address, authentication_timeout=2)
     other = login(pool)
     w = Wire(pool.address)
     if sent == "half":
