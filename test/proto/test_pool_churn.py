@@ -15,7 +15,7 @@ from pgt import certs, postgres, procs, waits
 from pgt.wire import SYNC, Wire, WireClosed, bind, execute, parse, query
 
 from test_admin_orders import report
-from test_pool_limits import login, workers
+from test_pool_limits import BY_TCP, login, workers
 
 LINKS = 8
 CLIENTS = 64
@@ -249,6 +249,6 @@ one by then is not known, so they are kept (their statements are logged), and li
         def counted() -> tuple[int, ...]:
             """What pgpool counts, and what there is."""
             links = sum(int(r["used"]) for r in report(wire, "pool_limits") if r["name"] == "default_pool_size")
-            return links, len(report(wire, "pool_links")), len(pg.sessions("application_name <> 'pgpool'"))
+            return links, len(report(wire, "pool_links")), len(pg.sessions(f"application_name <> 'pgpool' and {BY_TCP}"))
 
         waits.wait_for("the counts are the truth", lambda: len(set(counted())) == 1, 10)
