@@ -67,6 +67,9 @@ struct failover_word {
     bool leads; /* and it is done here */
     bool is_stale;   /* that was heard too long ago: another one may lead by now */
     uint64_t may[2]; /* bit per node: about which they agree that it is lost */
+    bool keeps;      /* nobody is promoted before their log says whom: */
+    int16_t candidate[VIEW_MAX_NODES]; /* who may have been told to take the place of each node, by
+                                          whoever led then; VIEW_NO_NODE: nobody */
 };
 
 struct failover {
@@ -80,6 +83,8 @@ struct failover {
     bool failed;        /* the switchover is being taken back */
     bool was_fenced;    /* before FAILOVER_DO_FENCE: view.sw.fenced of the old primary */
     bool was_fence_set; /* and view.sw.fence_set */
+    int wanted;         /* who is to be promoted when their log says so; VIEW_NO_NODE: nobody */
+    int64_t heir_us;    /* since when the choice of a former leader is waited for; 0: it is not */
     int64_t retry_us;   /* not before */
     int64_t ask_us;     /* last FAILOVER_DO_ASK */
     uint64_t cut_lsn;   /* what the new primary must have received */
@@ -111,8 +116,13 @@ void failover_resume(
     struct failover *f, struct decide *d, const struct view_switch *kept, int64_t now_us);
 /* The command that the former monitor had started has ended; nobody knows how. */
 void failover_on_adopted(struct failover *f, struct decide *d, int64_t now_us);
-/* What the pgpools of a watchdog cluster have agreed on: this one acts, about the nodes `may`. */
-void failover_allow(struct failover *f, bool leads, const uint64_t may[2]);
+/* What the pgpools of a watchdog cluster have agreed on: this one acts, about the nodes `may`.
+ * `candidate` has for each node whom their log has to take its place; NULL: no log is kept. */
+void failover_allow(
+    struct failover *f, bool leads, const uint64_t may[2], const int16_t candidate[VIEW_MAX_NODES]);
+/* Whom their log has to name before he is promoted in place of view.sw.node; VIEW_NO_NODE: nobody.
+ */
+int failover_wants(const struct failover *f, const struct decide *d);
 /* Before each step, among several pgpools: nothing is begun while their word is `is_stale`. */
 void failover_doubt(struct failover *f, bool is_stale);
 /* True while something is being done, or may be done and was not begun yet. */

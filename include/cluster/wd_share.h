@@ -100,6 +100,8 @@ struct wd_seen {
     bool is_acting;    /* on a lost or returning server */
     int32_t primary;   /* VIEW_NO_NODE: none */
     uint32_t timeline; /* of the primary; 0: not known */
+    int16_t replaced;  /* in whose place it wants to promote `candidate`, when the log says so */
+    int16_t candidate; /* VIEW_NO_NODE: nobody now */
     uint64_t lost[2];  /* servers that it found lost; not those an operator took out */
     uint64_t used[2];  /* servers in use */
 };
@@ -116,6 +118,7 @@ struct wd_says {
     uint64_t known[2];              /* servers of which the log knows whether they are detached */
     uint64_t held[2];               /* and those that are */
     uint32_t epoch[VIEW_MAX_NODES]; /* of the last failover about each; 0: there was none */
+    int16_t candidate[VIEW_MAX_NODES]; /* who is to take the place of each; VIEW_NO_NODE: nobody */
     char who[VIEW_MAX_NODES][VIEW_WHO_BYTES];
     char why[VIEW_MAX_NODES][VIEW_WHY_BYTES];
 };

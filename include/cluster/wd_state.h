@@ -36,7 +36,10 @@ enum wd_event_type {
     WD_EV_PAUSE,   /* at pgpool `node` an operator has paused database `text` (empty: all), or, not
                       `is_on`, resumed it */
     WD_EV_EMPTY,   /* `who` wants all query caches to be empty */
-    WD_EV_LAST = WD_EV_EMPTY
+    WD_EV_LAST = WD_EV_EMPTY, /* of those that travel by their number */
+    WD_EV_CHOSEN /* `primary` is to take the place of `node`, by the failover of `epoch`: nobody is
+                    told to before this is in the log. A build that does not know it passes it over:
+                    it travels as an END of no failover, with the epoch in place of the timeline */
 };
 
 struct wd_event {
@@ -56,12 +59,13 @@ struct wd_event {
 };
 
 struct wd_node {
-    bool is_known;    /* any event was about it */
-    bool is_held;     /* an operator has detached it: `who`, `why`, `since_us` */
-    bool is_lost;     /* most pgpools found it lost */
-    bool was_primary; /* it was the primary then: it is none until it is in use again */
-    bool is_begun;    /* failover about it has begun and not ended */
-    uint32_t epoch;   /* of the last failover about it */
+    bool is_known;     /* any event was about it */
+    bool is_held;      /* an operator has detached it: `who`, `why`, `since_us` */
+    bool is_lost;      /* most pgpools found it lost */
+    bool was_primary;  /* it was the primary then: it is none until it is in use again */
+    bool is_begun;     /* failover about it has begun and not ended */
+    int16_t candidate; /* and this one may have been told to take its place; VIEW_NO_NODE: nobody */
+    uint32_t epoch;    /* of the last failover about it */
     int64_t since_us;
     char who[VIEW_WHO_BYTES];
     char why[VIEW_WHY_BYTES];

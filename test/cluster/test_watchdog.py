@@ -456,8 +456,9 @@ def test_a_lost_primary_is_replaced_once(trio, cluster):  # noqa: F811
     new = primary_of(three, leader)
     for i in range(3):
         waits.wait_for("all agree", lambda i=i: primary_of(three, i) == new, 60)
-    three.wait_events("failover 1", 0, 1, 2)
+    three.wait_events("failover 1, about node", 0, 1, 2)
     assert three.events(0) == three.events(1) == three.events(2)
+    assert f"failover 1: node {new} is to take the place of node {trio.at}" in three.events(0)
     assert begun(three) == 1
     assert "promoting node" in three.pools[leader].log()
     assert sum(n.daemon is not None and n.value("select pg_is_in_recovery()") == "f" for n in trio.nodes) == 1

@@ -26,6 +26,7 @@
 void failover_init(struct failover *f)
 {
     memset(f, 0, sizeof *f);
+    f->wanted = VIEW_NO_NODE;
 }
 
 bool failover_is_acting(const struct failover *f, const struct decide *d)
@@ -88,6 +89,11 @@ static bool is_ready(const struct decide *d, int node, int lost, int64_t since_u
            !n->is_silent && !n->facts.is_primary && n->asked_us >= since_us &&
            failover_is_kin(d->system_id, n->facts.system_id) &&
            (n->facts.timeline == 0 || n->facts.timeline >= d->top_timeline);
+}
+
+bool failover_is_ready(const struct decide *d, int node, int lost)
+{
+    return is_ready(d, node, lost, d->view.sw.phase_us);
 }
 
 static bool is_ahead(const struct decide *d, int a, int b)
@@ -182,6 +188,8 @@ void failover_confirm(struct failover *f, struct decide *d, const struct decide_
     f->told_waiting = false;
     sw->outage_us = 0;
     f->failed = false;
+    f->wanted = VIEW_NO_NODE;
+    f->heir_us = 0;
     f->retry_us = 0;
     sw->unsure_us = 0;
     sw->is_resumed = false;
@@ -417,6 +425,16 @@ static void tell_nobody(struct failover *f, struct decide *d, int64_t now_us)
     failover_tell_waiting(f, d, why, now_us);
 }
 
+/* When the log of all pgpools says so, where there is one. */
+static struct failover_do promote_named(
+    struct failover *f, struct decide *d, int target, int64_t now_us)
+{
+    if (target != VIEW_NO_NODE)
+        f->wanted = target;
+    return failover_is_named(f, d, target) ? failover_promote(f, d, target, now_us)
+                                           : failover_ask(f, now_us);
+}
+
 static struct failover_do confirm(struct failover *f, struct decide *d, int64_t now_us)
 {
     struct view_switch *sw = &d->view.sw;
@@ -435,12 +453,14 @@ static struct failover_do confirm(struct failover *f, struct decide *d, int64_t 
             now_us);
         return failover_ask(f, now_us);
     }
-    target = sw->is_asked_for ? sw->ended_node : failover_candidate(d, sw->node, sw->phase_us);
+    if (failover_waits_for_former(f, d, now_us))
+        return failover_ask(f, now_us);
+    target = sw->is_asked_for ? sw->ended_node : failover_choose(f, d);
     if (d->rules.has.failover_command) {
         if (target == VIEW_NO_NODE)
             decide_note(d, DECIDE_EV_WAIT, sw->node, sw->node, now_us,
                 "failover: no valid backend node found");
-        return failover_promote(f, d, target, now_us);
+        return promote_named(f, d, target, now_us);
     }
     if (!sw->is_asked_for && (!d->rules.auto_promote || f->is_living)) {
         failover_enter(f, d, VIEW_PHASE_SEARCH, now_us);
@@ -465,7 +485,7 @@ static struct failover_do confirm(struct failover *f, struct decide *d, int64_t 
     }
     if (now_us - sw->outage_us < FAILOVER_OUTAGE_US && !sw->is_asked_for)
         return failover_ask(f, now_us);
-    return failover_promote(f, d, target, now_us);
+    return promote_named(f, d, target, now_us);
 }
 
 /* Nobody knows whether the target has heard that it is to be the primary, but it is there, and is a
@@ -477,7 +497,7 @@ static bool is_to_hear_again(const struct failover *f, const struct decide *d, i
 
     return sw->unsure_us != 0 && !sw->is_resumed && d->rules.auto_promote &&
            now_us - sw->phase_us > RETRY_US && failover_may_begin(f, sw->node) &&
-           is_ready(d, sw->target, sw->node, sw->phase_us);
+           failover_is_named(f, d, sw->target) && is_ready(d, sw->target, sw->node, sw->phase_us);
 }
 
 /* Nobody has shown up yet. */

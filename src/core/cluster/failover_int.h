@@ -18,6 +18,13 @@
 bool failover_may(const struct failover *f, int node);
 /* It may be begun now, too. */
 bool failover_may_begin(const struct failover *f, int node);
+/* The one that led before may have told somebody to be the primary who does not answer now: nobody
+ * else is told for a while. */
+bool failover_waits_for_former(struct failover *f, struct decide *d, int64_t now_us);
+/* Who is to take the place of the lost one: whom the former leader had chosen, else the best. */
+int failover_choose(const struct failover *f, const struct decide *d);
+/* `target` may be told to be the primary: there is no log that has to say so first, or it does. */
+bool failover_is_named(const struct failover *f, const struct decide *d, int target);
 /* Begins with a primary that this pgpool has never seen, when all agree on it and on its loss. */
 void failover_take_up(struct failover *f, struct decide *d, int64_t now_us);
 /* The one that was told to be the primary before this pgpool began has not become it: the choice is
@@ -25,6 +32,8 @@ void failover_take_up(struct failover *f, struct decide *d, int64_t now_us);
 void failover_begin_anew(struct failover *f, struct decide *d, int64_t now_us);
 
 /* failover.c */
+/* Standby `node` can take the place of `lost`: it has answered since this phase began. */
+bool failover_is_ready(const struct decide *d, int node, int lost);
 /* The primary is lost, as *e tells: it is to be confirmed. */
 void failover_confirm(struct failover *f, struct decide *d, const struct decide_event *e);
 /* Says once why nobody is promoted yet. */

@@ -8,11 +8,73 @@
 
 #include "failover_int.h"
 
-void failover_allow(struct failover *f, bool leads, const uint64_t may[2])
+void failover_allow(
+    struct failover *f, bool leads, const uint64_t may[2], const int16_t candidate[VIEW_MAX_NODES])
 {
     f->word.asks = true;
     f->word.leads = leads;
     memcpy(f->word.may, may, sizeof f->word.may);
+    f->word.keeps = candidate != NULL;
+    if (candidate != NULL)
+        memcpy(f->word.candidate, candidate, sizeof f->word.candidate);
+    if (!leads)
+        f->wanted = VIEW_NO_NODE; /* another one may tell it now */
+}
+
+int failover_wants(const struct failover *f, const struct decide *d)
+{
+    return view_failover_in_progress(&d->view) && !d->view.sw.is_asked_for ? f->wanted
+                                                                           : VIEW_NO_NODE;
+}
+
+/* Whom somebody else may have told to take the place of the lost one; VIEW_NO_NODE: nobody. What
+ * this monitor has chosen itself it knows the outcome of. */
+static int former_choice(const struct failover *f, const struct decide *d)
+{
+    const struct view_switch *sw = &d->view.sw;
+    int chosen = f->word.keeps && sw->node >= 0 ? f->word.candidate[sw->node] : VIEW_NO_NODE;
+
+    return sw->is_asked_for || chosen == f->wanted || chosen >= d->rules.nnodes ? VIEW_NO_NODE
+                                                                                : chosen;
+}
+
+bool failover_waits_for_former(struct failover *f, struct decide *d, int64_t now_us)
+{
+    char why[FAILOVER_TEXT_BYTES];
+    int chosen = former_choice(f, d);
+
+    if (chosen == VIEW_NO_NODE || failover_is_ready(d, chosen, d->view.sw.node))
+        return false;
+    if (f->heir_us == 0) {
+        f->heir_us = now_us;
+        f->told_waiting = false; /* of another reason */
+    }
+    if (now_us - f->heir_us >= FAILOVER_PROMOTED_US)
+        return false;
+    snprintf(why, sizeof why,
+        "Node %d may have been told to take its place by the pgpool that led before, and does not "
+        "answer: it gets 30 seconds to show up.",
+        chosen);
+    failover_tell_waiting(f, d, why, now_us);
+    return true;
+}
+
+int failover_choose(const struct failover *f, const struct decide *d)
+{
+    const struct view_switch *sw = &d->view.sw;
+    int chosen = former_choice(f, d);
+
+    return chosen != VIEW_NO_NODE && failover_is_ready(d, chosen, sw->node)
+               ? chosen
+               : failover_candidate(d, sw->node, sw->phase_us);
+}
+
+bool failover_is_named(const struct failover *f, const struct decide *d, int target)
+{
+    const struct view_switch *sw = &d->view.sw;
+
+    return !f->word.keeps || sw->is_asked_for || target == VIEW_NO_NODE || sw->node < 0 ||
+           f->word.candidate[sw->node] == target;
 }
 
 bool failover_may(const struct failover *f, int node)

@@ -10,17 +10,22 @@
 #include <string.h>
 
 #define FORMAT       2
-#define STATE_FORMAT 4
+#define STATE_FORMAT 5
 #define OLDEST       1 /* without timelines and pauses */
 #define NO_REASONS   2 /* of a state that does not say why */
 #define NO_TIMES     3 /* of a state without election time-outs */
+#define NO_CHOICE    4 /* of a state in which nobody is chosen to take another one's place */
 
 void wd_state_init(struct wd_state *s)
 {
+    int i;
+
     memset(s, 0, sizeof *s);
     s->leader = WD_NO_MEMBER;
     s->former = WD_NO_MEMBER;
     s->primary = VIEW_NO_NODE;
+    for (i = 0; i < VIEW_MAX_NODES; i++)
+        s->node[i].candidate = VIEW_NO_NODE;
 }
 
 /* For SHOW */
@@ -67,6 +72,10 @@ static void describe(const struct wd_state *s, const struct wd_event *e, char ou
         snprintf(out, WD_TEXT_BYTES, "failover %u, about node %d, is over: the primary is node %d",
             e->epoch, e->node, e->primary);
         return;
+    case WD_EV_CHOSEN:
+        snprintf(out, WD_TEXT_BYTES, "failover %u: node %d is to take the place of node %d",
+            e->epoch, e->primary, e->node);
+        return;
     case WD_EV_PRIMARY:
         snprintf(out, WD_TEXT_BYTES, "the primary is node %d", e->primary);
         return;
@@ -96,6 +105,7 @@ static void describe(const struct wd_state *s, const struct wd_event *e, char ou
 static void begin(struct wd_state *s, struct wd_node *n, const struct wd_event *e)
 {
     n->is_begun = true;
+    n->candidate = VIEW_NO_NODE;
     n->epoch = ++s->epoch;
     n->since_us = e->at_us;
     memcpy(n->who, e->who, sizeof n->who);
@@ -108,6 +118,7 @@ static void forget(struct wd_node *n)
 
     memset(n, 0, sizeof *n);
     n->is_known = true;
+    n->candidate = VIEW_NO_NODE;
     n->epoch = epoch;
 }
 
@@ -138,12 +149,22 @@ static bool apply_end(struct wd_state *s, struct wd_node *n, const struct wd_eve
     if (!n->is_begun || n->epoch != e->epoch)
         return false;
     n->is_begun = false;
+    n->candidate = VIEW_NO_NODE;
     if (e->primary >= 0 && e->primary < VIEW_MAX_NODES) {
         s->primary = e->primary;
         s->timeline = e->timeline;
     }
     if (e->primary == e->node && !n->is_held)
         forget(n); /* nobody had to take its place */
+    return true;
+}
+
+static bool apply_chosen(struct wd_node *n, const struct wd_event *e)
+{
+    if (!n->is_begun || n->epoch != e->epoch || e->primary < 0 || e->primary >= VIEW_MAX_NODES ||
+        e->primary == e->node || e->primary == n->candidate)
+        return false;
+    n->candidate = e->primary;
     return true;
 }
 
@@ -162,6 +183,8 @@ static bool apply_to_node(struct wd_state *s, const struct wd_event *e)
         return apply_detach(s, n, e);
     case WD_EV_END:
         return apply_end(s, n, e);
+    case WD_EV_CHOSEN:
+        return apply_chosen(n, e);
     case WD_EV_ATTACH:
         forget(n);
         return true;
@@ -358,14 +381,16 @@ static void put(struct buf *out, uint64_t v, unsigned n)
 
 void wd_event_put(const struct wd_event *e, struct buf *out)
 {
+    bool is_choice = e->type == WD_EV_CHOSEN;
+
     put(out, FORMAT, 1);
-    put(out, e->type, 1);
+    put(out, is_choice ? WD_EV_END : e->type, 1);
     put(out, (uint16_t)e->member, 2);
     put(out, (uint16_t)e->node, 2);
     put(out, (uint16_t)e->primary, 2);
     put(out, (uint64_t)e->was_primary | (uint64_t)e->is_on << 1, 1);
-    put(out, e->epoch, 4);
-    put(out, e->timeline, 4);
+    put(out, is_choice ? 0 : e->epoch, 4);
+    put(out, is_choice ? e->epoch : e->timeline, 4);
     put(out, (uint64_t)e->at_us, 8);
     buf_put(out, e->identity, sizeof e->identity);
     buf_put_cstr(out, e->who);
@@ -395,6 +420,11 @@ bool wd_event_get(struct slice in, struct wd_event *e)
     get_bytes(&r, e->identity, sizeof e->identity);
     get_text(&r, e->who, sizeof e->who);
     get_text(&r, e->text, sizeof e->text);
+    if (e->type == WD_EV_END && e->epoch == 0) {
+        e->type = WD_EV_CHOSEN;
+        e->epoch = e->timeline;
+        e->timeline = 0;
+    }
     return !r.bad && r.left == 0;
 }
 
@@ -415,6 +445,7 @@ static void get_node(struct reader *r, struct wd_node *n)
     uint64_t bits = get(r, 1);
 
     n->is_known = true;
+    n->candidate = VIEW_NO_NODE;
     n->is_held = (bits & 1) != 0;
     n->is_lost = (bits & 2) != 0;
     n->was_primary = (bits & 4) != 0;
@@ -425,11 +456,51 @@ static void get_node(struct reader *r, struct wd_node *n)
     get_text(r, n->why, sizeof n->why);
 }
 
-void wd_state_put(const struct wd_state *s, struct buf *out)
+static int count_choices(const struct wd_state *s)
+{
+    int n = 0;
+    int i;
+
+    for (i = 0; i < VIEW_MAX_NODES; i++)
+        n += s->node[i].candidate != VIEW_NO_NODE;
+    return n;
+}
+
+static void put_choices(const struct wd_state *s, int n, struct buf *out)
 {
     int i;
 
-    put(out, STATE_FORMAT, 1);
+    put(out, (uint32_t)n, 1);
+    for (i = 0; i < VIEW_MAX_NODES; i++)
+        if (s->node[i].candidate != VIEW_NO_NODE) {
+            put(out, (uint32_t)i, 1);
+            put(out, (uint16_t)s->node[i].candidate, 2);
+        }
+}
+
+static void get_choices(struct reader *r, struct wd_state *s)
+{
+    uint64_t n;
+
+    for (n = get(r, 1); n > 0 && !r->bad; n--) {
+        uint64_t node = get(r, 1);
+        uint64_t candidate = get(r, 2);
+
+        r->bad = r->bad || node >= VIEW_MAX_NODES || candidate >= VIEW_MAX_NODES;
+        if (!r->bad)
+            s->node[node].candidate = (int16_t)candidate;
+    }
+}
+
+/* Where nobody is chosen, which is nearly always, it is what a build that knows of no choices
+ * reads.
+ */
+void wd_state_put(const struct wd_state *s, struct buf *out)
+{
+    int nchoices = count_choices(s);
+    int i;
+
+    put(out, nchoices == 0 ? NO_CHOICE : STATE_FORMAT, 1);
     put(out, s->nevents, 8);
     put(out, s->epoch, 4);
     put(out, (uint32_t)s->leader, 4);
@@ -457,6 +528,8 @@ void wd_state_put(const struct wd_state *s, struct buf *out)
     buf_put_cstr(out, s->given_why);
     put(out, s->leader_ms, 4);
     put(out, s->shortest_ms, 4);
+    if (nchoices > 0)
+        put_choices(s, nchoices, out);
 }
 
 static void get_shared(struct reader *r, struct wd_state *s)
@@ -510,6 +583,8 @@ bool wd_state_get(struct slice in, struct wd_state *s)
         s->leader_ms = (uint32_t)get(&r, 4);
         s->shortest_ms = (uint32_t)get(&r, 4);
     }
+    if (!r.bad && format > NO_CHOICE)
+        get_choices(&r, s);
     if (!r.bad && r.left == 0)
         return true;
     wd_state_init(s);

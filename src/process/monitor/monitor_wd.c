@@ -43,6 +43,8 @@ static void look(const struct monitor *m, struct wd_seen *s)
     s->is_acting = failover_is_acting(&m->failover, &m->decide);
     s->primary = v->is_looking ? VIEW_NO_NODE : v->primary;
     s->timeline = s->primary == VIEW_NO_NODE ? 0 : v->node[s->primary].timeline;
+    s->candidate = (int16_t)failover_wants(&m->failover, &m->decide);
+    s->replaced = (int16_t)(s->candidate == VIEW_NO_NODE ? VIEW_NO_NODE : v->sw.node);
     for (i = 0; i < m->decide.rules.nnodes; i++) {
         const struct view_node *n = &v->node[i];
 
@@ -71,7 +73,7 @@ void monitor_wd_init(struct monitor *m)
     static const uint64_t nothing[2];
 
     if (is_on(m))
-        failover_allow(&m->failover, false, nothing);
+        failover_allow(&m->failover, false, nothing, NULL);
 }
 
 /* True when somebody was attached. */
@@ -108,7 +110,10 @@ bool monitor_wd_take(struct monitor *m, const struct mail *mail, bool *is_attach
         m->wd_serial = s->serial;
         m->is_wd_alone = s->acts_alone;
         memcpy(m->wd_epoch, s->epoch, sizeof m->wd_epoch);
-        failover_allow(&m->failover, s->is_leader || s->acts_alone, s->acts_alone ? all : s->may);
+        if (s->acts_alone)
+            failover_allow(&m->failover, true, all, NULL);
+        else
+            failover_allow(&m->failover, s->is_leader, s->may, s->candidate);
         decide_agree(&m->decide, s->primary, s->timeline, s->barred, clock_wall_us());
         *is_attached = follow_holds(m, s);
     }

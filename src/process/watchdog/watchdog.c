@@ -377,6 +377,7 @@ static int start(struct wd *w)
     w->serial = (uint32_t)wd_addr_boot_ms() | 1;
     wd_state_init(&w->state);
     w->seen.primary = VIEW_NO_NODE;
+    w->seen.candidate = VIEW_NO_NODE;
     if (wd_disk_open(w, &err) == -1 || wd_lease_open(w, &err) == -1) {
         log_err(LVL_WARNING, &err);
         return -1;

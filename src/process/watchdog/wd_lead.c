@@ -108,21 +108,39 @@ static bool is_done(const struct wd *w, int node)
                wd_conf(w)->backend_clustering_mode != CONF_CLUSTER_STREAMING);
 }
 
+/* The monitor waits with its order to promote until the log says whom: should this pgpool end
+ * before the failover does, the next one that leads promotes nobody else beside. */
+static bool is_choosing(const struct wd *w, int node)
+{
+    int chosen = w->seen.candidate;
+
+    return wd_has_bit(w->says.may, node) && w->is_said && w->seen.serial == w->serial &&
+           w->seen.replaced == node && chosen >= 0 && chosen < VIEW_MAX_NODES && chosen != node &&
+           chosen != w->state.node[node].candidate;
+}
+
+static bool judge_begun(struct wd *w, int node)
+{
+    bool chooses = is_choosing(w, node);
+    struct wd_event e;
+
+    if (!chooses && !is_done(w, node))
+        return false;
+    wd_lead_event(&e, chooses ? WD_EV_CHOSEN : WD_EV_END);
+    e.node = (int16_t)node;
+    e.epoch = w->state.node[node].epoch;
+    e.primary = (int16_t)(chooses ? w->seen.candidate : w->seen.primary);
+    e.timeline = chooses ? 0 : w->seen.timeline;
+    return wd_lead_propose(w, &e);
+}
+
 static bool judge_node(struct wd *w, int node, const bool *voters, int nvoters)
 {
     const struct wd_node *n = &w->state.node[node];
     struct wd_event e;
 
-    if (n->is_begun) {
-        if (!is_done(w, node))
-            return false;
-        wd_lead_event(&e, WD_EV_END);
-        e.node = (int16_t)node;
-        e.epoch = n->epoch;
-        e.primary = (int16_t)w->seen.primary;
-        e.timeline = w->seen.timeline;
-        return wd_lead_propose(w, &e);
-    }
+    if (n->is_begun)
+        return judge_begun(w, node);
     if (n->is_lost && !n->is_held && wd_has_bit(w->seen.used, node)) {
         wd_lead_event(&e, WD_EV_UP);
         e.node = (int16_t)node;

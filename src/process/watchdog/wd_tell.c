@@ -34,6 +34,7 @@ static void fill_says(struct wd *w, struct wd_says *s)
         wd_put_bit(s->known, i, n->is_known);
         wd_put_bit(s->held, i, n->is_held);
         s->epoch[i] = n->epoch;
+        s->candidate[i] = n->candidate;
         if (n->is_held) {
             memcpy(s->who[i], n->who, sizeof s->who[i]);
             memcpy(s->why[i], n->why, sizeof s->why[i]);

@@ -101,7 +101,7 @@ START_TEST(test_nothing_is_begun_on_an_old_word)
     world_init(_i);
     world->rules.auto_promote = true;
     world_monitor_start();
-    failover_allow(&world->f, true, all);
+    failover_allow(&world->f, true, all, NULL);
     failover_doubt(&world->f, true);
     world_run(3);
     world->server[_i].alive = false;

@@ -19,7 +19,7 @@ static void say(bool leads, int primary, int lost)
 {
     uint64_t may[2] = {lost == VIEW_NO_NODE ? 0 : UINT64_C(1) << lost, 0};
 
-    failover_allow(&world->f, leads, may);
+    failover_allow(&world->f, leads, may, NULL);
     decide_agree(&world->d, primary, 0, nothing, world->now_us);
 }
 
@@ -30,7 +30,7 @@ static void begin_without(int primary)
     world->rules.auto_promote = true;
     world->server[primary].alive = false;
     world_monitor_start();
-    failover_allow(&world->f, false, nothing);
+    failover_allow(&world->f, false, nothing, NULL);
 }
 
 static int nacts(void)
@@ -108,7 +108,7 @@ START_TEST(test_nobody_on_an_older_timeline)
 
     begin_without(_i);
     world->server[(_i + 2) % NODES].alive = false;
-    failover_allow(&world->f, true, (uint64_t[2]){UINT64_C(1) << _i, 0});
+    failover_allow(&world->f, true, (uint64_t[2]){UINT64_C(1) << _i, 0}, NULL);
     decide_agree(&world->d, _i, 2, nothing, world->now_us);
     world_run(200);
     ck_assert_int_eq(nacts(), 0);
@@ -171,6 +171,130 @@ START_TEST(test_killed_amid_it)
 }
 END_TEST
 
+/* The log of all says that failover about `lost` has begun and that `chosen` is to take its place.
+ */
+static void name(bool leads, int lost, int chosen)
+{
+    uint64_t may[2] = {UINT64_C(1) << lost, 0};
+    int16_t candidate[VIEW_MAX_NODES];
+    int i;
+
+    for (i = 0; i < VIEW_MAX_NODES; i++)
+        candidate[i] = (int16_t)(i == lost ? chosen : VIEW_NO_NODE);
+    failover_allow(&world->f, leads, may, candidate);
+}
+
+/* Server `lost` was the primary, the other two have received the same; of these `heavy` is the one
+ * to choose. */
+static void lose(int lost, int heavy)
+{
+    world_init(lost);
+    world->rules.auto_promote = true;
+    world->rules.node[heavy].weight = 2;
+    world_monitor_start();
+    failover_allow(&world->f, false, nothing, NULL);
+    world_run(3);
+    world->server[0].lsn = world->server[1].lsn = world->server[2].lsn = 9000;
+    world->server[lost].alive = false;
+    world_run(3);
+    ck_assert_int_eq(world->d.view.primary, VIEW_NO_NODE);
+}
+
+/* Nobody is told to be the primary before the log says who. */
+START_TEST(test_the_log_says_who_first)
+{
+    int heavy = (_i + 2) % NODES;
+
+    lose(_i, heavy);
+    ck_assert_int_eq(failover_wants(&world->f, &world->d), VIEW_NO_NODE);
+    name(true, _i, VIEW_NO_NODE);
+    world_run(5);
+    ck_assert_int_eq(nacts(), 0);
+    ck_assert_int_eq(failover_wants(&world->f, &world->d), heavy);
+    name(false, _i, VIEW_NO_NODE); /* it is another one's, who may choose otherwise */
+    ck_assert_int_eq(failover_wants(&world->f, &world->d), VIEW_NO_NODE);
+    name(true, _i, VIEW_NO_NODE);
+    world_run(1);
+    name(true, _i, heavy);
+    world_run(3);
+    ck_assert_int_eq(world->nsteps[FAILOVER_DO_PROMOTE], 1);
+    ck_assert_int_eq(world->d.view.primary, heavy);
+    ck_assert_int_eq(failover_wants(&world->f, &world->d), VIEW_NO_NODE);
+}
+END_TEST
+
+/* Whom the one that led before had chosen may have heard of it: it is he, by SQL or a command. */
+START_TEST(test_the_former_choice_is_told)
+{
+    int by_command;
+
+    for (by_command = 0; by_command < 2; by_command++) {
+        int chosen = (_i + 1) % NODES;
+
+        lose(_i, (_i + 2) % NODES);
+        world->rules.has.failover_command = by_command == 1;
+        decide_set_rules(&world->d, &world->rules, world->now_us);
+        name(true, _i, chosen);
+        world_run(5);
+        ck_assert_int_eq(nacts(), 1);
+        ck_assert_int_eq(world->d.view.primary, chosen);
+    }
+}
+END_TEST
+
+/* He cannot be asked: he may be about to become the primary, and for a while nobody else is. */
+START_TEST(test_the_former_choice_is_waited_for)
+{
+    int heavy = (_i + 2) % NODES;
+    int chosen = (_i + 1) % NODES;
+    int shows_up;
+
+    for (shows_up = 0; shows_up < 2; shows_up++) {
+        lose(_i, heavy);
+        world->server[chosen].alive = false;
+        world_run(3);
+        name(true, _i, chosen);
+        world_run(25);
+        ck_assert_int_eq(nacts(), 0);
+        ck_assert_int_eq(failover_wants(&world->f, &world->d), VIEW_NO_NODE);
+        ck_assert(world_told("may have been told to take its place"));
+        if (shows_up == 1) {
+            world->server[chosen].alive = true;
+            world_promote(chosen);
+        }
+        world_run(10);
+        if (shows_up == 1) {
+            ck_assert_int_eq(world->d.view.primary, chosen);
+            continue;
+        }
+        ck_assert_int_eq(nacts(), 0);
+        ck_assert_int_eq(failover_wants(&world->f, &world->d), heavy);
+        name(true, _i, heavy);
+        world_run(3);
+        ck_assert_int_eq(world->d.view.primary, heavy);
+    }
+}
+END_TEST
+
+/* The next monitor of the same pgpool does not know whether its own choice has heard of it. */
+START_TEST(test_the_choice_outlives_the_monitor)
+{
+    int heavy = (_i + 2) % NODES;
+    int chosen = (_i + 1) % NODES;
+
+    lose(_i, chosen);
+    name(true, _i, VIEW_NO_NODE);
+    world_run(2);
+    ck_assert_int_eq(failover_wants(&world->f, &world->d), chosen);
+    world_monitor_kill();
+    world->rules.node[heavy].weight = 3;
+    decide_set_rules(&world->d, &world->rules, world->now_us);
+    name(true, _i, chosen);
+    world_run(5);
+    ck_assert_int_eq(world->d.view.primary, chosen);
+}
+END_TEST
+
 static Suite *make_suite(void)
 {
     Suite *s = suite_create("failover_word");
@@ -184,6 +308,10 @@ static Suite *make_suite(void)
     tcase_add_loop_test(t, test_command_is_run_once, 0, NODES);
     tcase_add_loop_test(t, test_given_up_stays_so, 0, NODES);
     tcase_add_loop_test(t, test_killed_amid_it, 0, NODES);
+    tcase_add_loop_test(t, test_the_log_says_who_first, 0, NODES);
+    tcase_add_loop_test(t, test_the_former_choice_is_told, 0, NODES);
+    tcase_add_loop_test(t, test_the_former_choice_is_waited_for, 0, NODES);
+    tcase_add_loop_test(t, test_the_choice_outlives_the_monitor, 0, NODES);
     suite_add_tcase(s, t);
     return s;
 }

@@ -11,7 +11,7 @@
 
 #include "run_suite.h"
 
-/* L lost, P lost as the primary, D detach, A attach, U up, E end, R primary by itself */
+/* L lost, P lost as the primary, D detach, A attach, U up, E end, R primary by itself, C chosen */
 struct step {
     char what;
     int node;
@@ -26,29 +26,43 @@ struct row {
     const char *nodes; /* of servers 0-2: u up, l lost, h held; capital: failover goes on */
     int primary;
     unsigned epoch;
+    int candidate; /* to take the place of server 0, and one more; 0: nobody */
 };
 
 static const struct row rows[] = {
-    {"nothing", {{0}}, "uuu", -1, 0},
+    {"nothing", {{0}}, "uuu", -1, 0, 0},
     {"a standby is lost and comes back",
-        {{'L', 1, 0, 0, true}, {'E', 1, 0, 1, true}, {'U', 1, 0, 0, true}}, "uuu", 0, 1},
-    {"a failover goes on", {{'R', 0, 0, 0, true}, {'P', 0, 0, 0, true}}, "Luu", 0, 1},
+        {{'L', 1, 0, 0, true}, {'E', 1, 0, 1, true}, {'U', 1, 0, 0, true}}, "uuu", 0, 1, 0},
+    {"a failover goes on", {{'R', 0, 0, 0, true}, {'P', 0, 0, 0, true}}, "Luu", 0, 1, 0},
     {"a primary is replaced", {{'R', 0, 0, 0, true}, {'P', 0, 0, 0, true}, {'E', 0, 2, 1, true}},
-        "luu", 2, 1},
+        "luu", 2, 1, 0},
     {"nobody had to take its place",
-        {{'R', 0, 0, 0, true}, {'P', 0, 0, 0, true}, {'E', 0, 0, 1, true}}, "uuu", 0, 1},
-    {"lost twice is lost once", {{'P', 0, 0, 0, true}, {'P', 0, 0, 0, false}}, "Luu", -1, 1},
-    {"an end of another epoch", {{'P', 0, 0, 0, true}, {'E', 0, 1, 7, false}}, "Luu", -1, 1},
+        {{'R', 0, 0, 0, true}, {'P', 0, 0, 0, true}, {'E', 0, 0, 1, true}}, "uuu", 0, 1, 0},
+    {"lost twice is lost once", {{'P', 0, 0, 0, true}, {'P', 0, 0, 0, false}}, "Luu", -1, 1, 0},
+    {"an end of another epoch", {{'P', 0, 0, 0, true}, {'E', 0, 1, 7, false}}, "Luu", -1, 1, 0},
     {"an end twice", {{'P', 0, 0, 0, true}, {'E', 0, 1, 1, true}, {'E', 0, 2, 1, false}}, "luu", 1,
-        1},
+        1, 0},
     {"detached stays detached",
         {{'D', 2, 0, 0, true}, {'E', 2, 0, 1, true}, {'U', 2, 0, 0, false}, {'L', 2, 0, 0, false}},
-        "uuh", 0, 1},
-    {"attached", {{'D', 2, 0, 0, true}, {'A', 2, 0, 0, true}}, "uuu", -1, 1},
-    {"two at once", {{'L', 1, 0, 0, true}, {'P', 0, 0, 0, true}, {'E', 1, 0, 1, true}}, "Llu", 0,
-        2},
+        "uuh", 0, 1, 0},
+    {"attached", {{'D', 2, 0, 0, true}, {'A', 2, 0, 0, true}}, "uuu", -1, 1, 0},
+    {"two at once", {{'L', 1, 0, 0, true}, {'P', 0, 0, 0, true}, {'E', 1, 0, 1, true}}, "Llu", 0, 2,
+        0},
+    {"one is chosen", {{'P', 0, 0, 0, true}, {'C', 0, 2, 1, true}, {'C', 0, 2, 1, false}}, "Luu",
+        -1, 1, 3},
+    {"and another one", {{'P', 0, 0, 0, true}, {'C', 0, 2, 1, true}, {'C', 0, 1, 1, true}}, "Luu",
+        -1, 1, 2},
+    {"until the end", {{'P', 0, 0, 0, true}, {'C', 0, 2, 1, true}, {'E', 0, 2, 1, true}}, "luu", 2,
+        1, 0},
+    {"or until it is attached",
+        {{'P', 0, 0, 0, true}, {'C', 0, 2, 1, true}, {'A', 0, 0, 0, true}, {'C', 0, 2, 1, false}},
+        "uuu", -1, 1, 0},
+    {"not itself, nor for another failover",
+        {{'C', 0, 1, 0, false}, {'P', 0, 0, 0, true}, {'C', 0, 0, 1, false}, {'C', 0, 1, 7, false},
+            {'C', 0, 999, 1, false}},
+        "Luu", -1, 1, 0},
     {"out of range", {{'L', -1, 0, 0, false}, {'L', 128, 0, 0, false}, {'R', 0, 999, 0, false}},
-        "uuu", -1, 0},
+        "uuu", -1, 0, 0},
 };
 
 static struct wd_event event_of(const struct step *s)
@@ -57,7 +71,7 @@ static struct wd_event event_of(const struct step *s)
         char c;
         enum wd_event_type type;
     } types[] = {{'L', WD_EV_LOST}, {'P', WD_EV_LOST}, {'D', WD_EV_DETACH}, {'A', WD_EV_ATTACH},
-        {'U', WD_EV_UP}, {'E', WD_EV_END}, {'R', WD_EV_PRIMARY}};
+        {'U', WD_EV_UP}, {'E', WD_EV_END}, {'R', WD_EV_PRIMARY}, {'C', WD_EV_CHOSEN}};
     struct wd_event e = {
         .node = (int16_t)s->node, .primary = (int16_t)s->primary, .epoch = s->epoch, .at_us = 1000};
     size_t i;
@@ -108,6 +122,7 @@ START_TEST(test_rows)
     }
     ck_assert_int_eq(s.primary, row->primary);
     ck_assert_uint_eq(s.epoch, row->epoch);
+    ck_assert_int_eq(s.node[0].candidate, row->candidate - 1);
     wd_state_put(&s, &text);
     ck_assert(wd_state_get(buf_slice(&text), &back));
     ck_assert(wd_state_equal(&s, &back));
@@ -172,6 +187,48 @@ START_TEST(test_malformed)
     wd_state_put(&s, &text);
     for (n = 0; n < text.len; n++)
         ck_assert(!wd_state_get(slice_of(text.data, n), &back));
+    buf_free(&text);
+}
+END_TEST
+
+/* A build that knows of no choices passes them over, and reads a state without any. */
+START_TEST(test_choices_and_older_builds)
+{
+    struct wd_event e = {.type = WD_EV_CHOSEN, .node = 0, .primary = 2, .epoch = 1, .who = "w"};
+    struct wd_state s;
+    struct wd_state back;
+    struct buf text = {0};
+    size_t n;
+
+    wd_event_put(&e, &text);
+    ck_assert_int_eq(text.data[1], WD_EV_END);
+    memset(&e, 0xff, sizeof e);
+    ck_assert(wd_event_get(buf_slice(&text), &e));
+    ck_assert_int_eq(e.type, WD_EV_CHOSEN);
+    ck_assert_uint_eq(e.epoch, 1);
+    ck_assert_uint_eq(e.timeline, 0);
+    e.type = WD_EV_END; /* so those read it */
+    e.timeline = e.epoch;
+    e.epoch = 0;
+    wd_state_init(&s);
+    play(&s, &rows[3]);
+    ck_assert(!wd_state_apply(&s, &e));
+    buf_clear(&text);
+    wd_state_put(&s, &text);
+    ck_assert_int_eq(text.data[0], 4);
+    wd_state_init(&s);
+    play(&s, &rows[2]);
+    ck_assert(!wd_state_apply(&s, &e));
+    e.type = WD_EV_CHOSEN;
+    e.epoch = 1;
+    ck_assert(wd_state_apply(&s, &e));
+    buf_clear(&text);
+    wd_state_put(&s, &text);
+    ck_assert_int_eq(text.data[0], 5);
+    for (n = 0; n < text.len; n++)
+        ck_assert(!wd_state_get(slice_of(text.data, n), &back));
+    text.data[text.len - 3] = (char)VIEW_MAX_NODES; /* about a server that cannot be */
+    ck_assert(!wd_state_get(buf_slice(&text), &back));
     buf_free(&text);
 }
 END_TEST
@@ -518,6 +575,7 @@ int main(void)
     tcase_add_loop_test(tc, test_snapshot_anywhere, 0, sizeof rows / sizeof rows[0]);
     tcase_add_test(tc, test_malformed);
     tcase_add_test(tc, test_kept_events);
+    tcase_add_test(tc, test_choices_and_older_builds);
     tcase_add_test(tc, test_address_is_owed);
     tcase_add_test(tc, test_who_led_by_an_older_build);
     tcase_add_test(tc, test_the_shortest_time_out);

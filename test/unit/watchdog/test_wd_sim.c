@@ -7,9 +7,10 @@
  * primaries die; members are taken out of the settings and come back; every third seed, leaders are
  * to give the lead away, and no snapshots are sent, for libraft's fixture reads behind its log when
  * it cuts one that a snapshot has begun. At every step: at most one pgpool holds the address, and
- * each failover promotes at most one server. After each storm: one leads and holds the address, all
- * logs are the same, no server is forgotten. At the end a minority is cut off and the primary dies:
- * the majority gets on. test_wd_sim [SEEDS [FIRST [STEP]]] */
+ * each failover promotes at most one server, who takes a while to become the primary. After each
+ * storm: one leads and holds the address, all logs are the same, no server is forgotten. At the end
+ * a minority is cut off and the primary dies: the majority gets on. test_wd_sim [SEEDS [FIRST
+ * [STEP]]] */
 #include "config.h"
 
 #include <raft.h>
@@ -130,26 +131,36 @@ static int restore(struct raft_fsm *fsm, struct raft_buffer *buf)
 /* Monitor and servers: every living server is seen by all, so that what is tried is the agreement.
  */
 
-static void promote(int epoch)
+/* Each pgpool would choose another one, as if they had not heard the same of the servers. */
+static int choose(const struct pool *p, int lost)
 {
+    int chosen = p->says.candidate[lost];
     int i;
 
-    for (i = 0; i < SERVERS && !world.server[i].lives; i++)
-        ;
-    if (i == SERVERS)
-        return;
-    if (epoch >= (int)(sizeof world.promoted / sizeof world.promoted[0]))
-        sim_fail("too many failovers");
-    if (++world.promoted[epoch] > 1)
-        sim_fail("a second server is promoted by one failover");
-    world.server[i].is_primary = true;
-    world.npromotions++;
+    if (chosen != VIEW_NO_NODE && world.server[chosen].lives)
+        return chosen;
+    for (i = 0; i < SERVERS; i++) {
+        chosen = (p->w.self + i) % SERVERS;
+        if (chosen != lost && world.server[chosen].lives)
+            return chosen;
+    }
+    return VIEW_NO_NODE;
+}
+
+static void act(const struct pool *p, int lost, struct wd_seen *seen)
+{
+    seen->is_acting = true; /* what comes of it is seen later */
+    seen->replaced = (int16_t)lost;
+    seen->candidate = (int16_t)choose(p, lost);
+    if (seen->candidate != VIEW_NO_NODE && seen->candidate == p->says.candidate[lost])
+        sim_tell_to_promote(seen->candidate, (int)p->says.epoch[lost]);
 }
 
 static void look(struct pool *p)
 {
     struct wd *w = &p->w;
-    struct wd_seen seen = {.serial = p->says.serial, .primary = VIEW_NO_NODE};
+    struct wd_seen seen = {
+        .serial = p->says.serial, .primary = VIEW_NO_NODE, .candidate = VIEW_NO_NODE};
     bool changed;
     int i;
 
@@ -161,8 +172,7 @@ static void look(struct pool *p)
     }
     for (i = 0; i < SERVERS && seen.primary == VIEW_NO_NODE; i++)
         if (wd_has_bit(p->says.may, i) && p->led_until_us > clock_boot_us()) {
-            promote((int)w->state.node[i].epoch);
-            seen.is_acting = true; /* it is seen at the next look */
+            act(p, i, &seen);
             break;
         }
     changed = memcmp(seen.lost, w->seen.lost, sizeof seen.lost) != 0;
@@ -188,12 +198,15 @@ static void step_servers(bool is_storm)
 
         if (is_storm && s->lives && nlive == SERVERS && sim_below(2500) == 0) {
             s->lives = false;
+            s->told_ms = 0;
             s->back_ms = sim_now_ms() + 1000 + sim_below(9000);
             nlive--;
+        } else if (s->lives && s->told_ms != 0 && sim_now_ms() >= s->told_ms) {
+            sim_become_primary(i);
         } else if (!s->lives && sim_now_ms() >= s->back_ms) {
             s->lives = true;
             for (k = 0; k < SERVERS; k++)
-                if (k != i && world.server[k].is_primary)
+                if (k != i && (world.server[k].is_primary || world.server[k].told_ms != 0))
                     s->is_primary = false;
         }
     }
@@ -238,6 +251,7 @@ static void begin(struct pool *p, int i)
     p->w.serial = (uint32_t)sim_now_ms() | 1;
     p->w.begun_us = clock_mono_us();
     p->w.seen.primary = VIEW_NO_NODE;
+    p->w.seen.candidate = VIEW_NO_NODE;
     p->w.state = state;
     p->w.role.env = mem_alloc_zero(sizeof(struct proc_env));
     p->w.role.env->boxes = (struct mailboxes *)(size_t)(i + 1);
@@ -600,6 +614,7 @@ static void lose_primary(int64_t back_ms)
     for (i = 0; i < SERVERS; i++)
         if (world.server[i].lives && world.server[i].is_primary) {
             world.server[i].lives = false;
+            world.server[i].told_ms = 0;
             world.server[i].back_ms = back_ms;
         }
 }

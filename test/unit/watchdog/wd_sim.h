@@ -70,6 +70,8 @@ struct server {
     bool lives;
     bool is_primary;
     int64_t back_ms;
+    int64_t told_ms; /* when it becomes the primary as it was told to; 0: it was not */
+    int told_epoch;  /* by which failover it was told last */
 };
 
 struct world {
@@ -84,7 +86,6 @@ struct world {
     struct message message[MESSAGES];
     int nmessages;
     struct server server[SERVERS];
-    int promoted[1024]; /* by epoch */
     int npromotions;
     int nsnapshots;
     int nrestored;           /* by those that were too far behind */
@@ -108,6 +109,10 @@ void sim_fail(const char *what);
 /* A random number from 0 to n - 1, by the seed. */
 uint32_t sim_below(uint32_t n);
 int64_t sim_now_ms(void);
+/* Server `node` hears, by the failover of `epoch`, that it is to be the primary. */
+void sim_tell_to_promote(int node, int epoch);
+/* And has become it. */
+void sim_become_primary(int node);
 /* Puts between libraft and the fixture what wd_raft.c puts between libraft and its disk. */
 void sim_guard(struct pool *p);
 

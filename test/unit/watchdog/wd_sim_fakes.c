@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: PostgreSQL
  * wd_sim_fakes.c: what the simulated watchdogs ask of others: clocks, mailboxes, network, kernel,
- * and libraft, whose fixture answers. */
+ * and libraft, whose fixture answers; and the servers that they promote. */
 #include "config.h"
 
 #include <raft.h>
@@ -441,4 +441,30 @@ bool wd_raft_is_giving(const struct wd_raft *wr)
 void wd_raft_take(struct wd_raft *wr, int from, struct slice body)
 {
     sim_fail("libraft's messages go another way here");
+}
+
+/* Servers */
+
+void sim_tell_to_promote(int node, int epoch)
+{
+    struct server *s = &world.server[node];
+    int i;
+
+    for (i = 0; i < SERVERS; i++)
+        if (i != node && world.server[i].lives && world.server[i].told_epoch == epoch &&
+            (world.server[i].told_ms != 0 || world.server[i].is_primary))
+            sim_fail("a second server is promoted by one failover");
+    s->told_epoch = epoch;
+    if (s->told_ms == 0)
+        s->told_ms = sim_now_ms() + 1 + sim_below(4000);
+}
+
+void sim_become_primary(int node)
+{
+    int i;
+
+    for (i = 0; i < SERVERS; i++)
+        world.server[i].is_primary = i == node;
+    world.server[node].told_ms = 0;
+    world.npromotions++;
 }
