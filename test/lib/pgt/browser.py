@@ -81,7 +81,7 @@ class Browser:
         elif message.get("method") == "Runtime.consoleAPICalled" and params["type"] in ("error", "warning"):
             self.complaints.append(str(params["args"]))
 
-    def call(self, method: str, **params) -> dict:
+    def call(self, method: str, may_fail: bool = False, **params) -> dict:
         self.number += 1
         message: dict = {"id": self.number, "method": method, "params": params}
         if self.session:
@@ -91,8 +91,8 @@ class Browser:
         while True:
             got = self._message(end)
             if got.get("id") == self.number:
-                assert "error" not in got, got
-                return got["result"]
+                assert may_fail or "error" not in got, got
+                return got.get("result", {})
             self._note(got)
 
     def js(self, code: str):
@@ -102,7 +102,11 @@ class Browser:
         return got["result"].get("value")
 
     def wait(self, code: str, seconds: float = 30):
-        return waits.wait_for(f"in the page: {code}", lambda: self.js(code), seconds)
+        """Until it is true; while a page is loaded there may be nothing yet of which it tells."""
+        def value():
+            got = self.call("Runtime.evaluate", may_fail=True, expression=code, awaitPromise=True, returnByValue=True)
+            return None if "exceptionDetails" in got or "result" not in got else got["result"].get("value")
+        return waits.wait_for(f"in the page: {code}", value, seconds)
 
     def open(self, url: str) -> None:
         self.call("Page.navigate", url=url)

@@ -328,16 +328,22 @@ class Daemon:
         self._end()
         return self.popen.returncode
 
+    def _kill_all(self) -> bool:
+        """True when nothing lives any more; the first process may still wait to be asked how it ended, and keeps the number."""
+        left = session_pids(self.pid)
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        return not left
+
     def kill(self) -> None:
         """Ends the whole session, whatever state it is in. Once: a number is given out again as soon
         as nobody has it, and then it is somebody else's session."""
         if self.is_over or self._start_time() not in (None, self.began):
             return
-        for pid in session_pids(self.pid):
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
+        # Until nothing of it is left: who was told to end holds ports and files a moment longer, and may have begun another one.
+        with contextlib.suppress(AssertionError):
+            waits.wait_for(f"the session of pid {self.pid} ends", self._kill_all)
         if self.popen.poll() is None:
             self.popen.kill()
             self.popen.wait()
