@@ -79,6 +79,7 @@ END_TEST
 
 START_TEST(test_it_sleeps_until_the_next)
 {
+    int64_t start_us = loop_now_us(&fx.loop);
     uint32_t tick;
 
     timer_start(&fx.loop, &fx.timer[0], 30000);
@@ -86,7 +87,7 @@ START_TEST(test_it_sleeps_until_the_next)
     fx.left = 1;
     loop_run(&fx.loop);
     ck_assert_uint_eq(fx.loop.wake_tick, fx.timer[0].due_tick);
-    ck_assert_int_gt(loop_due_us(&fx.loop) - loop_now_us(&fx.loop), 28000000);
+    ck_assert_int_gt(loop_due_us(&fx.loop) - start_us, 28000000);
     timer_start(&fx.loop, &fx.timer[1], 1000);
     tick = fx.timer[1].due_tick;
     ck_assert_uint_eq(fx.loop.wake_tick, tick);
@@ -237,8 +238,9 @@ START_TEST(test_one_clock)
     int64_t before_us = start_us;
     uint64_t until_ns = uv_hrtime() + 5000000;
     int nfine = 0;
+    int n;
 
-    while (uv_hrtime() < until_ns) {
+    for (n = 0; n < 20 || uv_hrtime() < until_ns; n++) {
         ck_assert_int_eq(loop_now_us(&fx.loop), before_us);
         loop_poll(&fx.loop);
         ck_assert_int_ge(loop_now_us(&fx.loop), before_us);

@@ -66,7 +66,8 @@ START_TEST(slow_logger_is_waited_for_once)
     memset(big, 'b', sizeof big - 1);
     for (i = 0; i < 5000; i++)
         log_at(LVL_LOG, "%s", big);
-    ck_assert_int_lt(clock_mono_us() - begin_us, 5 * CLOCK_US_PER_S);
+    /* Not 5000 times 200 ms; a busy machine takes its time. */
+    ck_assert_int_lt(clock_mono_us() - begin_us, 40 * CLOCK_US_PER_S);
     ck_assert_uint_gt(logdest_lost(), 0);
     while ((n = recv(ends[0], text, sizeof text - 1, MSG_DONTWAIT)) > 0)
         continue;
