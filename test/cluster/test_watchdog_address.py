@@ -57,7 +57,8 @@ class Holder:
         return self.log_path.read_text(encoding="utf-8", errors="replace")
 
     def lines(self, pattern: str) -> list[str]:
-        return [x for x in self.out.read_text(encoding="utf-8").splitlines() if re.match(pattern, x)]
+        whole = self.out.read_text(encoding="utf-8").rpartition("\n")[0]
+        return [x for x in whole.splitlines() if re.match(pattern, x)]
 
     def wait(self, pattern: str, n: int = 1) -> str:
         try:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pgt import waits
-from test_watchdog import KEY, Three, cluster  # noqa: F401
+from test_watchdog import CALM, KEY, Three, cluster  # noqa: F401
 
 WD_CLI = Path(os.environ.get("PGPOOL_BIN", "pgpool")).resolve().parent / "wd_cli"
 
@@ -30,21 +30,29 @@ def connect(three: Three, i: int) -> socket.socket:
     return sock
 
 
+def receive(sock: socket.socket, n: int) -> bytes:
+    got = b""
+    while len(got) < n and (more := sock.recv(n - len(got))):
+        got += more
+    return got
+
+
 def ask(three: Three, i: int, kind: str, key: str | None = KEY, escaped: bool = False, **fields: object) -> tuple[str, dict]:
     body = json.dumps(({} if key is None else {"IPCAuthKey": key}) | fields, ensure_ascii=escaped).encode()
     with connect(three, i) as sock:
         sock.sendall(kind.encode() + struct.pack("!I", len(body)) + body)
-        head = sock.recv(5, socket.MSG_WAITALL)
+        head = receive(sock, 5)
         size = struct.unpack("!I", head[1:])[0]
-        text = sock.recv(size, socket.MSG_WAITALL) if size else b"{}"
+        text = receive(sock, size) if size else b"{}"
     return chr(head[0]), json.loads(text)
 
 
 def test_who_there_is(cluster):  # noqa: F811
-    three = cluster().start()
+    three = cluster(**CALM).start()
     leader = three.wait_leader(0, 1, 2)
     three.wait_voters(leader, 3)
-    waits.wait_for("pgpool 0 has heard of all", lambda: cli(three, 0, "-i").count(" Linux ") == 3)
+    waits.wait_for("pgpool 0 has heard of all, and of the leader that it leads", lambda: (
+        lambda said: said.count(" Linux ") == 3 and said.count('"LEADER"') == 1)(cli(three, 0, "-i", "-a")))
     lines = cli(three, 0, "-i", "-a").splitlines()
     assert lines[:2] == ["Total Watchdog nodes configured for lifecheck:    3", "*****************"]
     assert re.fullmatch(rf'{leader} 4 "LEADER" "127.0.0.1:{9000 + leader} Linux \S+" "127.0.0.1" {three.ports[leader]} {9000 + leader}',
@@ -71,8 +79,8 @@ def test_the_key_is_not_in_the_list_of_processes(tmp_path):
             with conn:
                 conn.settimeout(30)
                 got = b""
-                while b"}" not in got:
-                    got += conn.recv(4096)
+                while b"}" not in got and (more := conn.recv(4096)):
+                    got += more
                 shown = Path(f"/proc/{asks.pid}/cmdline").read_bytes()
     assert b'"IPCAuthKey":"a secret word"' in got.replace(b": ", b":")
     assert b"1234" in shown and b"secret" not in shown
@@ -120,11 +128,14 @@ def test_only_an_external_check_is_believed(cluster):  # noqa: F811
     three = cluster().start()
     leader = three.wait_leader(0, 1, 2)
     assert "not external" in cli(three, 1, "-I", "DEAD", "-n", str(leader), expect=1)
-    assert three.leader_of(1) == leader
+    # Another one may be elected on a busy machine; for that reason none is.
+    three.wait_leader(0, 1, 2)
+    assert not any("a life check" in e for e in three.why_led(1))
+    assert not any("received node status change" in p.log() or "a life check says" in p.log() for p in three.pools)
 
 
 def test_orders_for_all(cluster):  # noqa: F811
-    three = cluster().start()
+    three = cluster(**CALM).start()
     leader = three.wait_leader(0, 1, 2)
     three.wait_voters(leader, 3)
     other = next(i for i in range(3) if i != leader)
@@ -139,7 +150,8 @@ def test_orders_for_all(cluster):  # noqa: F811
     for i in range(3):
         if i != other:
             waits.wait_for("it is told", lambda i=i: "watchdog received the log rotate command" in three.pools[i].log())
-    assert ask(three, other, "f", Function="DEGENERATE_BACKEND_REQUEST", NodeIDList=["x"])[0] == "6"
+    waits.wait_for("it is refused, while somebody leads", lambda: ask(
+        three, other, "f", Function="DEGENERATE_BACKEND_REQUEST", NodeIDList=["x"])[0] == "6")
     daemons = [pool.daemon for pool in three.pools]
     assert ask(three, other, "c", Command="SHUTDOWN_CLUSTER", Mode="fast")[0] == "7"
     for pool, daemon in zip(three.pools, daemons):

@@ -61,6 +61,15 @@ def status(priority: int, name: bytes, more: bytes) -> bytes:
     return struct.pack(">BBBI16s6Q", 0, 0, 0, priority, b"i" * 16, 1, 0, 0, 0, 7, 0) + name + b"\0" + more
 
 
+def wait_heard(three: Three, m: Member, what: str, body: bytes, **wanted: str) -> None:
+    """pgpool 0 shows what the script says of itself; again and again, for who is silent for three seconds is cut off."""
+    def is_shown() -> bool:
+        m.say(b"S", body)
+        row = three.rows(0)[SELF]
+        return all(row[column] == value for column, value in wanted.items())
+    waits.wait_for(what, is_shown)
+
+
 def two_of_three(cluster) -> Three:  # noqa: F811
     three = cluster()
     three.start(0, 1)
@@ -79,15 +88,12 @@ def test_a_newer_one_is_understood(cluster):  # noqa: F811
     three = two_of_three(cluster)
     with contextlib.closing(Member(three, 0, 1, 9)) as m:
         assert m.theirs[14:16] == b"\1\1" and m.is_welcome()
-        m.say(b"S", status(77, b"newer", struct.pack(">I", 1) + b"6.1\0" + b"\xff" * 33))
-        waits.wait_for("it is understood", lambda: [three.rows(0)[SELF][c] for c in ("priority", "name", "follows", "version", "lost_nodes")]
-                       == ["77", "newer", "1", "6.1", "0"])
+        wait_heard(three, m, "it is understood", status(77, b"newer", struct.pack(">I", 1) + b"6.1\0" + b"\xff" * 33),
+                   priority="77", name="newer", follows="1", version="6.1", lost_nodes="0")
         m.say(b"!", b"of another release")
-        m.say(b"S", status(78, b"newer", b""))
-        waits.wait_for("an older form is, too", lambda: [three.rows(0)[SELF][c] for c in ("priority", "follows", "version")] == ["78", "", ""])
+        wait_heard(three, m, "an older form is, too", status(78, b"newer", b""), priority="78", follows="", version="")
         m.say(b"S", status(79, b"newer", b"")[:60])  # cut: nothing of it
-        m.say(b"S", status(80, b"newer", b""))
-        waits.wait_for("the next one is", lambda: three.rows(0)[SELF]["priority"] == "80")
+        wait_heard(three, m, "the next one is", status(80, b"newer", b""), priority="80")
     assert three.leader_of(0) is not None
 
 

@@ -30,7 +30,7 @@ def test_pgpools_that_lead_and_follow(setup):
         assert (setup.home / f"pgpool{i}/etc/pgpool_node_id").read_text(encoding="ascii") == f"{i}\n"
         waits.wait_for(f"pgpool {i} knows who leads", lambda i=i: setup.psql("show pool_watchdog", setup.first + 4 * i).count("LEADER") == 1
                        and setup.psql("show pool_watchdog", setup.first + 4 * i).count("STANDBY") == 2, 60)
-        assert setup.psql("select 1", setup.first + 4 * i) == "1"
+        waits.wait_for("it serves clients", lambda i=i: setup.psql("select 1", setup.first + 4 * i) == "1")
     assert not (setup.home / "extra").exists()
     assert (setup.home / "pgpool0/data1").is_dir() and not (setup.home / "pgpool1/data0").exists()
     setup.script("shutdownall")

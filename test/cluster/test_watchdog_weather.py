@@ -161,10 +161,12 @@ def test_clients_of_the_others_notice_nothing(cluster, client, server):
             member.env = clocks.no_ipv6()
             without_ipv6(member, True)
     try:
-        old = c.start()
-        others = [client(c.hosts[i].address, "select {}", seconds=30) for i in range(3) if i != old]
-        for other in others:
-            other.wait_more()
+        c.start()
+        clients = [client(host.address, "select {}", seconds=30) for host in c.hosts]
+        for one in clients:
+            one.wait_more()
+        old = c.wait_answers()
+        others = [one for i, one in enumerate(clients) if i != old]
         c.members[old].kill()
         before = [len(other.acked) for other in others]
         c.wait_holder((old,))
@@ -259,7 +261,7 @@ def test_a_pgpool_begins_on_a_full_disk(cluster, server, small_disk):
     seen = len(c.members[0].log())
     c.members[0].start()
     waits.wait_for("it says so", lambda: "No space left on device" in c.members[0].log()[seen:], PATIENCE)
-    assert c.members[0].ask("select 1 as one") == [{"one": "1"}]
+    waits.wait_for("clients are served", lambda: c.members[0].ask("select 1 as one") == [{"one": "1"}], PATIENCE)
     waits.holds_for("at most one has it", lambda: sum(h.has(V4) for h in c.hosts) <= 1, 1)
     disk.give_room()
     c.wait_voters(new)
@@ -295,7 +297,7 @@ def test_the_disk_fills_under_the_leader(cluster, server, client, small_disk):
     assert any(t in c.members[0].log()[seen:] for t in ("No space left on device", "not enough space")), c.members[0].log()[seen:]
     assert "terminated by" not in c.members[0].log()[seen:]
     w.wait_more()
-    assert c.members[0].ask("select 1 as one") == [{"one": "1"}]
+    waits.wait_for("clients are served", lambda: c.members[0].ask("select 1 as one") == [{"one": "1"}], PATIENCE)
     disk.give_room()
     c.wait_voters(new)
     check_written(w, server)
@@ -307,7 +309,7 @@ def test_clocks_are_wrong(cluster, client, server):
     if reason:
         pytest.skip(reason)
     with contextlib.ExitStack() as stack:
-        c = cluster()
+        c = cluster(wd_election_timeout="1500ms")  # nobody else is elected because the machine is busy
         walls = [clocks.WallClock() for _ in c.members]
         for i, (member, wall) in enumerate(zip(c.members, walls)):
             boot = stack.enter_context(contextlib.closing(clocks.BootClock((0, 900_000, 30_000_000)[i])))

@@ -125,13 +125,13 @@ class Cluster:
         return "\n".join(f"pgpool {i}:\n{m.log()[-3000:]}" for i, m in enumerate(self.members))
 
     def wait_holder(self, not_these: tuple[int, ...], seconds: float = PATIENCE) -> int:
+        def found() -> list[int]:
+            holder = self.holder()
+            return [] if holder is None or holder in not_these else [holder]
         try:
-            waits.wait_for("another has the address", lambda: self.holder() not in (None, *not_these), seconds)
+            return waits.wait_for("another has the address", found, seconds)[0]
         except AssertionError as e:
             raise AssertionError(f"{e}\n{self.logs()}") from None
-        found = self.holder()
-        assert found is not None
-        return found
 
     def wait_answers(self) -> int:
         """Who has it now: somebody does, and answers."""
@@ -153,17 +153,39 @@ class Cluster:
     def history(self) -> list[int]:
         return [next(i for i, h in enumerate(self.hosts) if h.mac == mac) for mac in self.asker.holders(self.address)]
 
-    def first_answer(self, of: int, after: float) -> float:
-        return next(t for t, a, mac in self.asker.answers if a == self.address and mac == self.hosts[of].mac and t >= after)
+    def elections(self) -> int:
+        """How often one of them began to lead."""
+        return sum(m.log().count("] to [LEADER]") for m in self.members)
 
-    def kill_watchdog(self, old: int) -> tuple[int, float]:
+    def check_moves(self, *holders: int) -> None:
+        """These had the address, one after the other; then others only who were elected since, as may happen on a busy machine."""
+        found = self.history()
+        assert found[:len(holders)] == list(holders) and len(found) <= max(len(holders), self.elections()), f"{found}\n{self.logs()}"
+
+    def first_answer(self, of: int, after: float) -> float:
+        return waits.wait_for("it answers", lambda: [
+            t for t, a, mac in list(self.asker.answers) if a == self.address and mac == self.hosts[of].mac and t >= after][:1])[0]
+
+    def wait_calm(self, seconds: float) -> int:
+        """Who has the address, and has had it for so long: on a busy machine another one may be elected at any time."""
+        seen: list[tuple[int, float]] = []
+
+        def is_calm() -> bool:
+            holder = self.holder()
+            if holder is None or not seen or seen[0][0] != holder:
+                seen[:] = [] if holder is None else [(holder, waits.now())]
+            return bool(seen) and waits.now() - seen[0][1] >= seconds
+        waits.wait_for(f"one has had the address for {seconds} s", is_calm, PATIENCE + seconds)
+        return seen[0][0]
+
+    def kill_watchdog(self) -> tuple[int, float]:
         """That process of the leader alone: who has the address then, who may be the same, and after how long."""
         def taken() -> int:
             return sum(m.log().count("successfully acquired") for m in self.members)
-        waits.holds_for("all have been there for longer than a lease", lambda: self.holder() == old, 5)
-        waits.wait_for("its process has its title", lambda: self.members[old].watchdog() != 0, PATIENCE)
+        old = self.wait_calm(5)  # all have been there for longer than a lease
+        pid = waits.wait_for("its process has its title", self.members[old].watchdog, PATIENCE)
         began, times = waits.now(), taken()
-        os.kill(self.members[old].watchdog(), signal.SIGKILL)
+        os.kill(pid, signal.SIGKILL)
         waits.wait_for("somebody takes it again", lambda: taken() > times, PATIENCE)
         new = self.wait_answers()
         return new, (0 if new == old else self.first_answer(new, began) - began)
