@@ -79,6 +79,9 @@ struct tls_context *tls_context_new_client(
     struct tls_env *env, const struct tls_settings *st, struct err *err);
 /* Frees it and clears *cp; *cp may be NULL. Streams that use it go on. */
 void tls_context_free(struct tls_context **cp);
+/* A WARNING in *err when the time of its own certificate is over, or has not begun: the other side
+ * will refuse it. */
+void tls_context_warn(const struct tls_context *ctx, struct err *err);
 /* True when the other side's certificate is checked against a CA. */
 bool tls_context_verifies(const struct tls_context *ctx);
 

@@ -158,9 +158,9 @@ void sessions_fini(struct sessions *ss);
 /* The cluster has changed (MAIL_CLUSTER_CHANGED): who waits looks again, links to nowhere are cut.
  */
 void sessions_on_cluster(struct sessions *ss);
-/* 0 when the certificates and keys that `gen` names are usable, for clients and for servers; -1 and
- * *err says what is not. Runs ssl_passphrase_command if there is one: not for a process that
- * serves. */
+/* 0 when the certificates and keys that `gen` names are usable, for clients and for servers, with a
+ * WARNING in *err when clients will not like the certificate; -1 and *err says what is not. Runs
+ * ssl_passphrase_command if there is one: not for a process that serves. */
 int session_check_tls(const struct conf_gen *gen, struct err *err);
 /* Takes over a client. */
 void sessions_add(struct sessions *ss, const struct session_peer *peer);

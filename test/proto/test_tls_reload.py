@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from pgt import certs, postgres, procs, waits
+from pgt import certs, postgres, procs, proxy, waits
 from pgt.tls import TlsWire, client_context, der_of, shown_cert
 from pgt.wire import SSL_CODE, Wire, request_code
 
@@ -78,6 +78,23 @@ def tail(pool) -> str:
         f.seek(0, 2)
         f.seek(max(0, f.tell() - 4096))
         return f.read().decode(errors="replace")
+
+
+def test_an_expired_certificate_is_told(pg, ca, start_pool):
+    """It is used, for it is for the client to judge: whoever starts pgpool, asks for a check or reloads hears of it."""
+    good, late = ca.issue(), ca.issue(expired=True)
+    told = "TLS with clients: the certificate has expired at 2020-02-01 00:00:00 GMT"
+    pool = start_pool(pg.address, ssl=True, ssl_cert=late.cert, ssl_key=late.key)
+    assert f"WARNING:  {told}" in pool.log() and shown_cert(pool.address) == der_of(late)
+
+    def ask(*order):
+        done = subprocess.run([proxy.pgpool_bin(), "-f", str(pool.conf_path), *order], capture_output=True, text=True,
+                              timeout=60 * waits.SCALE, check=False)
+        assert done.returncode == 0, done
+        return done.stderr
+    assert f"warning: {told}" in ask("--check-config") and told in ask("reload")
+    pool.write_conf(ssl_cert=good.cert, ssl_key=good.key)
+    assert "expired" not in ask("--check-config") + ask("reload")
 
 
 def test_bad_certificates_change_nothing(pg, ca, start_pool, tmp_path):

@@ -70,6 +70,8 @@ static void check_files(
     pgpool_auth_check_pcp(opts, gen, report);
     if (sup_check_files(gen, &err) == -1)
         conf_report_err(report, CONF_ERROR, NULL, 0, &err);
+    else if (err_is_set(&err))
+        conf_report_err(report, CONF_WARNING, NULL, 0, &err);
     sup_try_start(gen, report);
 }
 
@@ -189,10 +191,10 @@ static int reload(const struct pgpool_opts *opts, const struct conf_gen *gen, co
             "use, and where there were none nobody is let in");
     /* What the command says may be another word than that of the start, which is kept there. */
     if (*conf_of(gen)->ssl_passphrase_command == '\0' && is_its_user(pid_path) &&
-        session_check_tls(gen, &err) == -1) {
+        session_check_tls(gen, &err) == -1)
         err_hint(&err, "What was in use before stays in use. Correct the files and reload again.");
+    if (err_is_set(&err))
         log_err(LVL_WARNING, &err);
-    }
     return status;
 }
 

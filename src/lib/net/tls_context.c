@@ -10,6 +10,7 @@
 #include <openssl/pem.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -264,6 +265,34 @@ void tls_context_free(struct tls_context **cp)
         return;
     SSL_CTX_free(ctx->ssl_ctx);
     mem_free(ctx);
+}
+
+static void date_text(const ASN1_TIME *t, char *out, size_t size)
+{
+    struct tm tm = {0};
+
+    if (ASN1_TIME_to_tm(t, &tm) != 1 || strftime(out, size, "%Y-%m-%d %H:%M:%S GMT", &tm) == 0)
+        out[0] = '\0';
+}
+
+void tls_context_warn(const struct tls_context *ctx, struct err *err)
+{
+    const X509 *cert = SSL_CTX_get0_certificate(ctx->ssl_ctx);
+    char when[64];
+
+    if (cert == NULL)
+        return;
+    if (X509_cmp_current_time(X509_get0_notAfter(cert)) < 0) {
+        date_text(X509_get0_notAfter(cert), when, sizeof when);
+        err_set(err, "F0000", "the certificate has expired at %s", when);
+    } else if (X509_cmp_current_time(X509_get0_notBefore(cert)) > 0) {
+        date_text(X509_get0_notBefore(cert), when, sizeof when);
+        err_set(err, "F0000", "the certificate is not valid before %s", when);
+    } else {
+        return;
+    }
+    err_hint(err, "Whoever checks it refuses the connection. Renew it and reload.");
+    err->severity = ERR_WARNING;
 }
 
 bool tls_context_verifies(const struct tls_context *ctx)

@@ -88,5 +88,5 @@ int sup_check_files(const struct conf_gen *gen, struct err *err)
         err_set(err, "58000", "could not check the certificates");
     else if (err_is_set(&answer))
         *err = answer;
-    return rc == -1 || err_is_set(&answer) ? -1 : 0;
+    return rc == -1 || answer.severity >= ERR_ERROR ? -1 : 0;
 }

@@ -200,6 +200,16 @@ static int hold_pidfile(struct sup *s, struct err *err)
     return pidfile_hold(&s->pidfile, path, &holder, err);
 }
 
+static int look_at_files(const struct conf_gen *gen, struct err *err)
+{
+    if (sup_check_files(gen, err) == -1)
+        return -1;
+    if (err_is_set(err))
+        log_err(LVL_WARNING, err);
+    err_clear(err);
+    return 0;
+}
+
 static int prepare(struct sup *s, struct err *err)
 {
     static const int signals[] = {SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD};
@@ -218,7 +228,7 @@ static int prepare(struct sup *s, struct err *err)
         return -1;
     fd_raise_limit();
     lay_out_slots(s);
-    if (hold_pidfile(s, err) == -1 || sup_check_files(s->gen, err) == -1 ||
+    if (hold_pidfile(s, err) == -1 || look_at_files(s->gen, err) == -1 ||
         (!s->opts.is_witness && sup_listen_open(s, err) == -1) || make_shared(s, err) == -1)
         return -1;
     return open_logger_ends(s, err) == -1 ? -1 : redirect_output(s, err);

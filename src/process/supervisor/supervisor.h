@@ -24,7 +24,8 @@ struct sup_opts {
 #define SUP_EXIT_OK    0
 #define SUP_EXIT_FATAL 3 /* pgpool-II's status for FATAL at the start */
 
-/* sup_check.c: 0 when certificates and keys are usable; -1 and *err says which is not. */
+/* sup_check.c: 0 when certificates and keys are usable, with a WARNING in *err when clients will
+ * not like the certificate; -1 and *err says which is not. */
 int sup_check_files(const struct conf_gen *gen, struct err *err);
 
 /* sup_try.c: reports what on this host would keep pgpool from starting with `gen`. */

@@ -139,11 +139,13 @@ int session_check_tls(const struct conf_gen *gen, struct err *err)
     env = tls_env_new();
     ctx = session_tls_make_context(env, gen, &passphrase, err);
     tls_passphrase_forget(&passphrase);
-    if (ctx == NULL)
+    if (ctx != NULL)
+        tls_context_warn(ctx, err);
+    if (err_is_set(err))
         err_wrap(err, "TLS with clients");
     tls_context_free(&ctx);
     tls_env_free(&env);
-    return err_is_set(err) ? -1 : 0;
+    return err->severity >= ERR_ERROR ? -1 : 0;
 }
 
 /* ---- one client ---- */
