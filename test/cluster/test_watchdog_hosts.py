@@ -2,6 +2,7 @@
 """test_watchdog_hosts: three pgpools with an address, each on a host of its own on a real ethernet: leaders that are killed, hang,
 lose their wire or part of the others. A fourth host asks all the time who has the address: never do two have it."""
 import contextlib
+import re
 import signal
 import socket
 
@@ -48,13 +49,17 @@ def test_the_address_is_back_within_three_seconds(cluster):
     c = cluster()
     c.start()
     took: list[float] = []
+    seen = [0, 0, 0]  # of the logs: there are no servers, and nobody is let in to ask
     while min(took, default=WITHIN_S + 1) > WITHIN_S and len(took) < ROUNDS:
+        for i, member in enumerate(c.members):
+            waits.wait_for(f"pgpool {i} takes part", lambda i=i, member=member: re.search(
+                r"successfully joined|\] to \[LEADER\]", member.log()[seen[i]:]), PATIENCE)
         old = c.wait_calm(1)
-        c.wait_voters(old)
         began = waits.now()
         c.members[old].kill()
         new = c.wait_holder((old,))
         took.append(c.first_answer(new, began) - began)
+        seen[old] = len(c.members[old].log())
         c.members[old].start()
     print("address back after kill -9 of the leader: " + ", ".join(f"{s:.2f}" for s in took) + " s")
     assert min(took) <= WITHIN_S
