@@ -84,7 +84,8 @@ struct failover {
     bool was_fenced;    /* before FAILOVER_DO_FENCE: view.sw.fenced of the old primary */
     bool was_fence_set; /* and view.sw.fence_set */
     int wanted;         /* who is to be promoted when their log says so; VIEW_NO_NODE: nobody */
-    int64_t heir_us;    /* since when the choice of a former leader is waited for; 0: it is not */
+    int heir;           /* whom a former leader had chosen, and who is waited for, */
+    int64_t heir_us;    /* since then; 0: nobody is */
     int64_t retry_us;   /* not before */
     int64_t ask_us;     /* last FAILOVER_DO_ASK */
     uint64_t cut_lsn;   /* what the new primary must have received */

@@ -45,7 +45,8 @@ bool failover_waits_for_former(struct failover *f, struct decide *d, int64_t now
 
     if (chosen == VIEW_NO_NODE || failover_is_ready(d, chosen, d->view.sw.node))
         return false;
-    if (f->heir_us == 0) {
+    if (f->heir_us == 0 || f->heir != chosen) { /* each of them, should several have led since */
+        f->heir = chosen;
         f->heir_us = now_us;
         f->told_waiting = false; /* of another reason */
     }

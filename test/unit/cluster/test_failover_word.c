@@ -276,6 +276,31 @@ START_TEST(test_the_former_choice_is_waited_for)
 }
 END_TEST
 
+/* He has had his time, another pgpool led for a moment and chose the other one, who is gone as
+ * well: he, too, may be about to become the primary. */
+START_TEST(test_each_former_choice_is_waited_for)
+{
+    int heavy = (_i + 2) % NODES;
+    int chosen = (_i + 1) % NODES;
+
+    lose(_i, heavy);
+    world->server[chosen].alive = false;
+    world_run(3);
+    name(true, _i, chosen);
+    world_run(35);
+    ck_assert_int_eq(failover_wants(&world->f, &world->d), heavy);
+    name(false, _i, heavy);
+    world->server[heavy].alive = false;
+    world->server[chosen].alive = true;
+    world_run(6);
+    name(true, _i, heavy);
+    world_run(20);
+    ck_assert_int_eq(failover_wants(&world->f, &world->d), VIEW_NO_NODE);
+    world_run(15);
+    ck_assert_int_eq(failover_wants(&world->f, &world->d), chosen);
+}
+END_TEST
+
 /* The next monitor of the same pgpool does not know whether its own choice has heard of it. */
 START_TEST(test_the_choice_outlives_the_monitor)
 {
@@ -311,6 +336,7 @@ static Suite *make_suite(void)
     tcase_add_loop_test(t, test_the_log_says_who_first, 0, NODES);
     tcase_add_loop_test(t, test_the_former_choice_is_told, 0, NODES);
     tcase_add_loop_test(t, test_the_former_choice_is_waited_for, 0, NODES);
+    tcase_add_loop_test(t, test_each_former_choice_is_waited_for, 0, NODES);
     tcase_add_loop_test(t, test_the_choice_outlives_the_monitor, 0, NODES);
     suite_add_tcase(s, t);
     return s;
