@@ -163,6 +163,7 @@ def start_pgpool(backends: list[Address], conf: dict[str, object] | None = None)
         "num_init_children": 2, "worker_fill": 0, "child_life_time": 0, "log_min_messages": "info",
         "backend_clustering_mode": "streaming_replication", "load_balance_mode": False,
         "health_check_period": 0, "sr_check_period": 0, "log_destination": "stderr",
+        "query_wait_notify": 60,  # its NOTICE would be found wherever a busy machine lets a client wait for 5 s
     }
     for i, node in enumerate(backends):
         base |= {f"backend_hostname{i}": node.host, f"backend_port{i}": node.port, f"backend_weight{i}": 1}
