@@ -15,6 +15,7 @@ import pytest
 from pgt import procs, proxy, waits
 from test_monitor import PERIOD, Trio, column, show, trio  # noqa: F401
 from test_pcp import Side
+from watchdog_lab import is_closed
 
 KEY = "a key with ' and \\ and ü"
 QUICK = {**PERIOD, "health_check_max_retries": 0, "auto_promote": True,
@@ -239,15 +240,6 @@ def test_strangers_are_refused(cluster):
     # With the right key it is let in.
     three.pools[2].reload(wd_authkey=KEY)
     three.wait_leader(0, 1, 2)
-
-
-def is_closed(s: socket.socket) -> bool:
-    try:
-        return s.recv(1) == b""
-    except BlockingIOError:
-        return False
-    except OSError:
-        return True
 
 
 def test_strangers_keep_no_member_out(cluster):

@@ -4,6 +4,7 @@ time who has the address: never do two have it."""
 import contextlib
 import os
 import signal
+import socket
 import threading
 
 from pgt import ether, postgres, procs, waits
@@ -20,6 +21,16 @@ CLIENTS = 3  # the host of who asks and of the clients
 
 def text_of(value: object) -> str:
     return str(value).replace("\\", "\\\\").replace("'", "''")
+
+
+def is_closed(sock: socket.socket) -> bool:
+    """By the other side; the socket does not block."""
+    try:
+        return sock.recv(1) == b""
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
 
 
 class Member:
