@@ -9,7 +9,7 @@ from pgt import fake as fakes
 from pgt import waits
 from pgt.wire import COPY_DONE, SYNC, Wire, bind, copy_data, execute, parse, query
 
-from pooling_house import login, states, table
+from pooling_house import login, table
 
 CAIRO, UTC = "set timezone = 'Africa/Cairo'", "set timezone = 'UTC'"
 LOOK = "select current_setting('timezone'), current_setting('datestyle')"
@@ -226,24 +226,3 @@ def test_no_more_is_opened_than_clients_wait(fake, start_pool):
     doors.plain.set()
     doors.all_in(clients)
     assert len(doors.server.links()) == 5
-
-
-CODE = "create or replace function startup_code(text, text) returns text language plpgsql as 'begin return set_config($1, $2, false); end'"
-
-
-def test_it_ends_with_its_connection(pg, pool):
-    """Nobody knows what code has left there: gone on with, it would be another session, and not hear of it."""
-    pg.rows(CODE)
-    with login(pool, application_name="tenant") as c:
-        assert c.value("select startup_code('my.tenant', '7')") == "7"
-        pg.rows(f"select pg_terminate_backend({c.pid})")
-        assert [(m.type, m.sqlstate) for m in c.read_eof()] == [("E", "57P01")]
-
-
-def test_a_write_that_is_refused_leaves_it_there(pg, pool):
-    """It is not tried elsewhere, as over several servers."""
-    pg.rows(CODE)
-    with login(pool, application_name="tenant") as c:
-        assert not states(c.simple("select startup_code('my.tenant', '7'), startup_code('default_transaction_read_only', 'on')"))
-        assert states(c.simple("create table startup_never(a int)")) == ["25006"]
-        assert c.value("select current_setting('my.tenant', true)") == "7"

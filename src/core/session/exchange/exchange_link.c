@@ -163,7 +163,6 @@ static void on_refused_settings(struct client *c)
     err_hint(&err, "Connect again.");
     err_detail(&err, "The server refuses a SET that it accepted before; its log says why.");
     s->errand->nunfit += is_unfit;
-    s->kept_uses = s->kept_uses && c->link != s->kept; /* settings come first there */
     if (!close_unfit(c, &err))
         return;
     if (is_unfit)

@@ -99,18 +99,21 @@ void exchange_login_begin(struct client *c)
 
     if (login->pool_mode != SSTATE_MODE_NONE)
         mode = (enum conf_pool_mode)login->pool_mode;
-    if (login->startup.replication.n == 0 &&
-        (mode != CONF_POOL_SESSION || c->ss->cache != NULL || sstate_is_followed(c))) {
-        if (share_links(c, mode)) {
-            greeting_learn_trust(c);
-            return;
-        }
+    if (login->startup.replication.n > 0 ||
+        (mode == CONF_POOL_SESSION && c->ss->cache == NULL && !sstate_is_followed(c))) {
+        if (c->ss->cache != NULL)
+            cached_unseen_begin(c);
+        return;
+    }
+    if (!share_links(c, mode)) {
         CLIENT_LOG(c, LVL_LOG,
             "user \"%.*s\" keeps a server connection: its start-up options cannot be SET",
             (int)login->startup.user.n, login->startup.user.p);
+        if (c->ss->cache != NULL)
+            cached_unseen_begin(c);
+        return;
     }
-    if (c->ss->cache != NULL)
-        cached_unseen_begin(c);
+    greeting_learn_trust(c);
 }
 
 bool exchange_login_granted(struct client *c)
@@ -140,9 +143,10 @@ bool exchange_login_granted(struct client *c)
 
 void exchange_login_synced(struct client *c)
 {
+    struct link *link = c->link;
     struct err err;
 
-    if (!link_own_failed(c->link)) {
+    if (!link_own_failed(link)) {
         client_login_welcome(c);
         return;
     }

@@ -8,14 +8,11 @@
 
 #include "sstate_int.h"
 
-/* Over one server nobody looks at what functions leave on the kept link, and it is nowhere else. */
 bool sstate_is_tied(const struct client *c)
 {
     const struct sstate *s = c->sstate;
-    bool is_unseen = c->kind->judge == NULL && c->ss->cache == NULL && !sstate_is_followed(c);
 
-    return s->pins != 0 || (lent_keeps(s) && ((c->plan->rs.ties & ROUTE_TIE_STATE) != 0 ||
-                                                 (s->kept_uses > 0 && is_unseen)));
+    return s->pins != 0 || (lent_keeps(s) && (c->plan->rs.ties & ROUTE_TIE_STATE) != 0);
 }
 
 char sstate_tx_status(const struct client *c)
