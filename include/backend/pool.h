@@ -214,9 +214,8 @@ bool pool_has_ready(const struct pool *pool, const struct varset *vars, uint64_t
 bool pool_has_parsed(const struct pool *pool, const uint8_t id[PREP_ID_BYTES]);
 /* The pool of the same user and database on another node; NULL: there is none yet. */
 struct pool *pool_near(struct pool *pool, int node);
-/* Idle links that the owner may have, but none with just its start-up parameters, and none that is
- * being opened: one whose session is made of settings (is_shared) could have a link that was opened
- * without any. */
+/* Idle links that the owner may have, but none with just its start-up parameters: one whose session
+ * is made of settings (is_shared) could have a link that was opened without any. */
 bool pool_has_only_others(const struct pool_request *req);
 /* Tries to get a link. May be called again for a waiting request: it keeps its place. */
 enum acquire_result pool_acquire(struct pool_request *req);

@@ -185,40 +185,37 @@ static struct link *pool_take_idle(struct pool *pool, struct pool_request *req)
     return NULL;
 }
 
-static struct link *pool_find_idle(const struct pool *pool, const struct pool_request *req)
+bool pool_has_only_others(const struct pool_request *req)
 {
     struct list *n;
 
-    if (!req->may_reuse || req->is_private || pool->nidle == 0)
-        return NULL;
-    if (req->is_shared)
-        return pool_find_shared(pool, req->vars, req->avoid_id);
-    LIST_FOREACH(n, &pool->idle)
+    if (req->is_shared || !req->may_reuse || req->is_private)
+        return false;
+    LIST_FOREACH(n, &req->pool->idle)
     {
         if (link_suits(LIST_ENTRY(n, struct link, pool_node), req))
-            return LIST_ENTRY(n, struct link, pool_node);
+            return false;
     }
-    return NULL;
-}
-
-/* What is being opened may be for it. */
-bool pool_has_only_others(const struct pool_request *req)
-{
-    const struct pool *pool = req->pool;
-
-    return !req->is_shared && req->may_reuse && !req->is_private && pool->nidle > 0 &&
-           pool->nopening == 0 && pool_find_idle(pool, req) == NULL;
-}
-
-bool pool_has_for(const struct pool *pool, const struct pool_request *req)
-{
-    return !pool->role_due && pool_find_idle(pool, req) != NULL;
+    return req->pool->nidle > 0;
 }
 
 bool pool_check_for(struct pool *pool, const struct pool_request *req)
 {
-    struct link *found = pool->be->is_stopping ? NULL : pool_find_idle(pool, req);
+    struct link *found = NULL;
+    struct list *n;
 
+    if (!req->may_reuse || req->is_private || pool->be->is_stopping || pool->nidle == 0)
+        return false;
+    if (req->is_shared)
+        found = pool_find_shared(pool, req->vars, req->avoid_id);
+    else
+        LIST_FOREACH(n, &pool->idle)
+        {
+            found = LIST_ENTRY(n, struct link, pool_node);
+            if (link_suits(found, req))
+                break;
+            found = NULL;
+        }
     return found != NULL && pool_check_idle(pool, found, req->is_shared);
 }
 

@@ -1,15 +1,11 @@
 # SPDX-License-Identifier: PostgreSQL
 """test_pool_startup: session mode over one server, where the kept connections were opened with other start-up parameters: the client's own
 are what RESET goes back to, as on a server."""
-import threading
-
 import pytest
 
-from pgt import fake as fakes
-from pgt import waits
 from pgt.wire import COPY_DONE, SYNC, Wire, bind, copy_data, execute, parse, query
 
-from pooling_house import login, table
+from pooling_house import login
 
 CAIRO, UTC = "set timezone = 'Africa/Cairo'", "set timezone = 'UTC'"
 LOOK = "select current_setting('timezone'), current_setting('datestyle')"
@@ -162,67 +158,3 @@ def test_temporary_tables_and_cursors_stay(pool):
         assert c.value("select to_regclass('pg_temp.mine') is null") == "t"
         assert c.value("select count(*) from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()") == "0"
         assert c.value("select count(*) from pg_prepared_statements") == "0"
-
-
-class Doors:
-    """A server that lets nobody in before the door of his kind is open: those who have a client_encoding, and those without."""
-
-    def __init__(self, fake, start_pool):
-        self.own, self.plain = threading.Event(), threading.Event()
-        self.server = fake(self.script)
-        self.pool = start_pool(self.server.address, num_init_children=1, health_check_period=0)
-        self.looks = login(self.pool, user="other", database="other")
-        self.plain.set()
-        first = self.come("fake", application_name="first")
-        assert first.authenticate("fake", "")[-1].type == "Z"
-        self.first = first
-
-    def script(self, conn) -> None:
-        door = self.own if "client_encoding" in conn.params else self.plain
-        waits.wait_for("the door is open", door.is_set)
-        fakes.serve(conn)
-
-    def come(self, database: str = "fake", **params: str) -> Wire:
-        w = Wire(self.pool.address)
-        w.send_startup("fake", database, **params)
-        return w
-
-    def asked(self, n: int) -> None:
-        waits.wait_for(f"{n} connections are asked for", lambda: len(self.server.links()) == n)
-
-    def leave(self) -> None:
-        """Its connection is nobody's, and was opened with parameters of its own."""
-        self.first.bye()
-        waits.wait_for("it is idle", lambda: [r["state"] for r in table(self.looks, "show pool_links") if r["user"] == "fake"].count("idle") == 1)
-
-    def all_in(self, clients: list[Wire]) -> None:
-        for w in clients:
-            assert w.authenticate("fake", "")[-1].type == "Z"
-
-
-def test_what_is_opened_for_it_is_waited_for(fake, start_pool):
-    """Another's connection that is free meanwhile does not make it one that wants something else: all that comes would be for nobody, and
-    more would be opened without an end."""
-    doors = Doors(fake, start_pool)
-    clients = [doors.come(client_encoding="utf-8") for _ in range(3)]
-    doors.asked(4)
-    doors.leave()
-    doors.own.set()
-    doors.all_in(clients)
-    assert len(doors.server.links()) == 4
-
-
-def test_no_more_is_opened_than_clients_wait(fake, start_pool):
-    """The first of the line waits for a connection of another kind than those behind it, whose own come earlier."""
-    doors = Doors(fake, start_pool)
-    doors.leave()
-    doors.plain.clear()
-    clients = [doors.come(client_encoding="utf-8")]
-    doors.asked(2)
-    clients += [doors.come(client_encoding="utf-8") for _ in range(3)]
-    doors.asked(5)
-    doors.own.set()
-    waits.holds_for("no more are asked for", lambda: len(doors.server.links()) == 5, 0.5)
-    doors.plain.set()
-    doors.all_in(clients)
-    assert len(doors.server.links()) == 5
