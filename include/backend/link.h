@@ -37,7 +37,7 @@ enum link_reset {
 
 /* Which ParameterStatus are for the client of the present loan. */
 enum link_tells {
-    LINK_TELLS_HIS,    /* all but those that come with the answer to a message of ours */
+    LINK_TELLS_HIS, /* all but those that come with the answer to a message of ours */
     LINK_TELLS_NOTHING /* none: the owner says them when they are right, or another link does */
 };
 

@@ -179,8 +179,9 @@ static struct link *pool_take_idle(struct pool *pool, struct pool_request *req)
             link_close(link);
             continue;
         }
-        return pool_check_idle(pool, link, false) ? NULL
-                                                  : pool_lend(pool, link, req->owner, req->ops);
+        return pool_check_idle(pool, link, false)
+                   ? NULL
+                   : pool_lend(pool, link, req->owner, req->ops);
     }
     return NULL;
 }

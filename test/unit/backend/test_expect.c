@@ -686,7 +686,8 @@ START_TEST(passing_is_replying)
         type = replies[(nrandom >> 12) % sizeof replies]; /* NUL, too */
         msgs[0] = msgs[5] = type;
         msgs[10] = 'D'; /* not whole */
-        n = (size_t)(expect_pass(&e, msgs, msgs + sizeof msgs - 1, &nrows) - msgs) / 5;
+        n = (size_t)(expect_pass(&e, msgs, msgs + sizeof msgs - 1, &nrows) - msgs) /
+            5;
         ck_assert(n <= 2);
         for (i = 0; i < n; i++) {
             ck_assert(!expect_head_is_ours(&other));

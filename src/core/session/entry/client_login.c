@@ -328,12 +328,16 @@ void client_do_welcome(struct client *c)
     client_unpark(c);
 }
 
-/* It waits until there is another server, unless it has done so for too long. */
-static bool login_look_later(struct client *c)
+/* pgpool has just started: the session's own link is to go to the primary. */
+static bool login_waits_for_look(struct client *c)
 {
     struct client_login *login = c->login;
     struct sessions *ss = c->ss;
 
+    (void)view_refresh(ss->env->shm, &ss->view);
+    if (!ss->view.is_looking || c->kind->pool_mode(c) != CONF_POOL_SESSION ||
+        c->pool->cluster_node >= POOLS_FIRST_TARGET)
+        return false;
     if (login->look_until_us == 0)
         login->look_until_us = loop_now_us(ss->loop) + ss->conf->failover_wait_ms * 1000;
     if (loop_now_us(ss->loop) >= login->look_until_us)
@@ -344,16 +348,6 @@ static bool login_look_later(struct client *c)
     if (!timer_is_armed(&ss->view_timer))
         timer_start(ss->loop, &ss->view_timer, LOOK_AGAIN_MS);
     return true;
-}
-
-/* pgpool has just started: the session's own link is to go to the primary. */
-static bool login_waits_for_look(struct client *c)
-{
-    struct sessions *ss = c->ss;
-
-    (void)view_refresh(ss->env->shm, &ss->view);
-    return ss->view.is_looking && c->kind->pool_mode(c) == CONF_POOL_SESSION &&
-           c->pool->cluster_node < POOLS_FIRST_TARGET && login_look_later(c);
 }
 
 void client_do_acquire(struct client *c)
@@ -420,11 +414,18 @@ static bool login_again(struct client *c, struct link *link)
     if (c->link != link || !link_holds_slot(link) || !ss->view.is_streaming ||
         ss->view.primary_epoch == 0 || ss->view.nnodes < 2 ||
         pools_conf_find(ss->conf, login->startup.database, login->startup.user)->target !=
-            POOLS_NO_TARGET ||
-        !login_look_later(c))
+            POOLS_NO_TARGET)
+        return false;
+    if (login->look_until_us == 0)
+        login->look_until_us = loop_now_us(ss->loop) + ss->conf->failover_wait_ms * 1000;
+    if (loop_now_us(ss->loop) >= login->look_until_us)
         return false;
     c->link = NULL;
     login->req.link = NULL;
+    list_push_back(&ss->looking, &login->look_node);
+    client_row_state(c, CLIENT_STATE_WAITING, WAIT_REASON_NO_PRIMARY);
+    if (!timer_is_armed(&ss->view_timer))
+        timer_start(ss->loop, &ss->view_timer, LOOK_AGAIN_MS);
     return true;
 }
 

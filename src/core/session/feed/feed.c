@@ -50,8 +50,8 @@ static enum feed_step feed_statement(struct client *c, char type, struct slice m
         sql.n--;
     if (is_whole && type == FE_QUERY && client_local_is_likely(sql))
         v = client_local_query(c, sql);
-    else if (is_whole &&
-             (type == FE_PARSE || type == FE_SYNC || (client_local(c) != NULL && type != FE_QUERY)))
+    else if (is_whole && (type == FE_PARSE || type == FE_SYNC ||
+                             (client_local(c) != NULL && type != FE_QUERY)))
         v = client_local_extended(c, type, body);
     if (v != LOCAL_NO)
         return feed_of_verdict(v);
