@@ -49,7 +49,7 @@ enum client_sends {
 enum client_traces {
     TRACES_NONE,  /* nothing was sent to it */
     TRACES_READS, /* nothing but plain reads was asked */
-    TRACES_MORE   /* see note_traces (feed_notes.c) */
+    TRACES_MORE   /* see feed_note_text */
 };
 
 /* What was answered here of the extended sequence since the last Sync. */

@@ -30,8 +30,14 @@ enum feed_step feed_of_verdict(enum local_verdict v);
 struct slice feed_parse_sql(struct slice body);
 
 /* feed_notes.c: what is counted, kept and owed for messages that go to c->target. */
-/* One, as far as it is there, that goes to the server: what is counted, kept, owed and logged. */
-void feed_note(struct client *c, struct slice msg, bool is_whole);
+/* What anything but a plain read may leave behind in its session is undone as soon as the client
+ * leaves (link_reset.c). Others than function calls cannot do anything at once; should a view or an
+ * operator hide one, it is undone a little later, before anybody else has the session. Returns true
+ * when the text is one statement that reads: no DROP hides in it. */
+bool feed_note_text(struct client *c, struct slice sql, enum count_kind kind);
+/* Keeps the book of prepared statements, and counts what is executed. Returns the text of a Parse.
+ */
+struct slice feed_note_extended(struct client *c, char type, struct slice msg);
 /* Nobody but the server needs to know what the client says: it has a link of its own and nothing to
  * balance, and of pgpool's own commands none is prepared or was answered. */
 bool feed_is_own(struct client *c);

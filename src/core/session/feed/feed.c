@@ -39,23 +39,61 @@ static enum feed_step feed_bad_length(struct client *c)
     return FEED_STOP;
 }
 
-/* Query, and the messages of the extended protocol. */
-static enum feed_step feed_statement(struct client *c, char type, struct slice msg, bool is_whole)
+static enum feed_step feed_query(struct client *c, struct slice msg, bool is_whole)
+{
+    struct slice sql = slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES);
+    enum count_kind kind;
+    enum local_verdict v;
+
+    if (is_whole && sql.n > 0 && sql.p[sql.n - 1] == '\0')
+        sql.n--;
+    if (is_whole && client_local_is_likely(sql)) {
+        v = client_local_query(c, sql);
+        if (v != LOCAL_NO)
+            return feed_of_verdict(v);
+    }
+    client_stats_on_query(c);
+    link_expect(c->target, OP_QUERY);
+    kind = count_kind_of(sql);
+    count_statement(c->ss, c->target->pool->cluster_node, kind);
+    if (!feed_note_text(c, sql, is_whole ? kind : COUNT_OTHER))
+        client_orders_on_relayed(c, sql);
+    client_note_sent(c, sql);
+    if (client_log_statements(c))
+        client_log_statement(c, "", sql);
+    return FEED_PASS;
+}
+
+/* Messages of the extended protocol. */
+static enum feed_step feed_extended(struct client *c, char type, struct slice msg, bool is_whole)
 {
     struct slice body = slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES);
-    struct slice sql = body;
-    enum local_verdict v = LOCAL_NO;
+    struct slice sql = slice_of(NULL, 0);
+    enum local_verdict v;
+    unsigned op;
 
-    if (sql.n > 0 && sql.p[sql.n - 1] == '\0')
-        sql.n--;
-    if (is_whole && type == FE_QUERY && client_local_is_likely(sql))
-        v = client_local_query(c, sql);
-    else if (is_whole && (type == FE_PARSE || type == FE_SYNC ||
-                             (client_local(c) != NULL && type != FE_QUERY)))
+    if (is_whole && (type == FE_PARSE || type == FE_SYNC || client_local(c) != NULL)) {
         v = client_local_extended(c, type, body);
-    if (v != LOCAL_NO)
-        return feed_of_verdict(v);
-    feed_note(c, msg, is_whole);
+        if (v != LOCAL_NO)
+            return feed_of_verdict(v);
+    }
+    if (is_whole)
+        sql = feed_note_extended(c, type, msg);
+    if (!is_whole && type == FE_PARSE)
+        c->traces = TRACES_MORE;
+    op = feed_is_bad_flush(c->target, type, msg) ? OP_CLOSE : expect_op_of(type);
+    if (op != 0) {
+        link_expect(c->target, op);
+        c->server_batch = type != FE_SYNC;
+    }
+    if (type == FE_EXECUTE)
+        client_stats_on_query(c);
+    else if (type == FE_PARSE && is_whole)
+        client_orders_on_relayed(c, sql);
+    if (type == FE_EXECUTE || (type == FE_PARSE && is_whole))
+        client_note_sent(c, sql);
+    if (client_log_statements(c))
+        client_said(c, type, body);
     return FEED_PASS;
 }
 
@@ -77,6 +115,7 @@ enum feed_step client_message(struct client *c, struct feed_run *run, char type,
     case FE_PASSWORD:
         return bad_message(c, run, type);
     case FE_QUERY:
+        return feed_query(c, msg, is_whole);
     case FE_PARSE:
     case FE_BIND:
     case FE_DESCRIBE:
@@ -84,7 +123,7 @@ enum feed_step client_message(struct client *c, struct feed_run *run, char type,
     case FE_CLOSE:
     case FE_FLUSH:
     case FE_SYNC:
-        return feed_statement(c, type, msg, is_whole);
+        return feed_extended(c, type, msg, is_whole);
     case FE_COPY_DONE:
     case FE_COPY_FAIL:
         client_note_copy_end(c, c->target);

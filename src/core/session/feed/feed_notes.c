@@ -16,11 +16,7 @@
 #include "client/client_orders_int.h"
 #include "sstate_int.h"
 
-/* What anything but a plain read may leave behind in its session is undone as soon as the client
- * leaves (link_reset.c). Others than function calls cannot do anything at once; should a view or an
- * operator hide one, it is undone a little later, before anybody else has the session. Returns true
- * when the text is one statement that reads: no DROP hides in it. */
-HOT static bool note_traces(struct client *c, struct slice sql, enum count_kind kind)
+HOT bool feed_note_text(struct client *c, struct slice sql, enum count_kind kind)
 {
     bool is_lone;
 
@@ -44,6 +40,20 @@ static bool feed_read_parse(struct slice msg, struct slice *name, struct slice *
     *name = wire_get_cstr(&r);
     *sql = wire_get_cstr(&r);
     return !r.bad;
+}
+
+/* Returns the text. */
+static struct slice feed_note_parse(struct client *c, struct slice msg)
+{
+    struct slice name;
+    struct slice sql;
+    bool is_good = feed_read_parse(msg, &name, &sql);
+
+    c->parsed_count = (uint8_t)count_kind_of(sql);
+    (void)feed_note_text(c, sql, (enum count_kind)c->parsed_count);
+    if (is_good && name.n > 0)
+        client_named_add(&c->named, name, sql, (enum count_kind)c->parsed_count);
+    return sql;
 }
 
 HOT static void feed_note_bind(struct client *c, struct slice msg)
@@ -84,6 +94,22 @@ HOT static void feed_note_execute(struct client *c)
     count_statement(c->ss, c->target->pool->cluster_node, (enum count_kind)c->bound_count);
 }
 
+struct slice feed_note_extended(struct client *c, char type, struct slice msg)
+{
+    struct slice sql = slice_of(NULL, 0);
+
+    if (type == FE_PARSE) {
+        sql = feed_note_parse(c, msg);
+    } else if (type == FE_BIND) {
+        feed_note_bind(c, msg);
+    } else if (type == FE_CLOSE) {
+        feed_note_close(c, msg);
+    } else if (type == FE_EXECUTE) {
+        feed_note_execute(c);
+    }
+    return sql;
+}
+
 /* What the messages of one read ask of the books, taken together. */
 struct feed_books {
     struct slice sql;  /* the last text; p is NULL: there was none */
@@ -97,54 +123,44 @@ HOT bool feed_is_own(struct client *c)
            c->local_part == LOCAL_PART_NONE && !client_log_statements(c) && !c->trace.client;
 }
 
-/* A text that is new, or the beginning of one; the statement of a Parse gets `name`. */
-HOT static void note_text(struct client *c, struct feed_books *books, char type, struct slice name,
-    struct slice sql, bool is_whole)
+/* A text that is new. False: it may be for us, or the message is malformed. */
+HOT static bool feed_note_own_text(struct client *c, struct feed_books *books, struct slice name,
+    struct slice msg, struct slice sql)
 {
-    enum count_kind kind = count_kind_of(sql);
+    enum count_kind kind;
 
-    if (!note_traces(c, sql, is_whole ? kind : COUNT_OTHER))
+    if (client_local_is_likely(sql))
+        return false;
+    kind = count_kind_of(sql);
+    if (!feed_note_text(c, sql, kind))
         client_orders_on_relayed(c, sql);
     books->sql = sql;
     books->is_said = true;
-    if (type == FE_QUERY) {
+    if (msg.p[0] == FE_QUERY) {
         books->nqueries++;
         count_statement(c->ss, c->target->pool->cluster_node, kind);
-        return;
+        return true;
     }
     c->parsed_count = (uint8_t)kind;
     if (name.n > 0)
         client_named_add(&c->named, name, sql, kind);
+    return true;
 }
 
-static struct slice query_text(struct slice msg)
-{
-    struct slice sql = slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES);
-
-    if (sql.n > 0 && sql.p[sql.n - 1] == '\0')
-        sql.n--;
-    return sql;
-}
-
-/* One message, whole. False: it has to be looked at by itself: it may be for us (not one that is
- * known to be the server's), is malformed, or asks for nothing that is in the books. */
-static inline bool note_message(
-    struct client *c, struct feed_books *books, struct slice msg, bool is_servers)
+/* One message of feed_own, whole. False: it has to be looked at by itself. */
+static bool feed_note_own(struct client *c, struct feed_books *books, struct slice msg)
 {
     struct slice name = slice_of(NULL, 0);
     struct slice sql;
 
     switch (msg.p[0]) {
     case FE_QUERY:
+        sql = slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES);
+        if (sql.n > 0 && sql.p[sql.n - 1] == '\0')
+            sql.n--;
+        return feed_note_own_text(c, books, name, msg, sql);
     case FE_PARSE:
-        if (msg.p[0] == FE_QUERY)
-            sql = query_text(msg);
-        else if (!feed_read_parse(msg, &name, &sql))
-            return false;
-        if (!is_servers && client_local_is_likely(sql))
-            return false;
-        note_text(c, books, msg.p[0], name, sql, true);
-        return true;
+        return feed_read_parse(msg, &name, &sql) && feed_note_own_text(c, books, name, msg, sql);
     case FE_BIND:
         feed_note_bind(c, msg);
         return true;
@@ -164,57 +180,6 @@ static inline bool note_message(
     }
 }
 
-/* It goes in parts: this is the first. */
-static void note_part(struct client *c, struct feed_books *books, struct slice msg)
-{
-    if (msg.p[0] == FE_QUERY)
-        note_text(c, books, FE_QUERY, slice_of(NULL, 0), query_text(msg), false);
-    if (msg.p[0] == FE_PARSE)
-        c->traces = TRACES_MORE;
-    if (msg.p[0] == FE_EXECUTE) {
-        books->nqueries++;
-        books->is_said = true;
-    }
-}
-
-/* What the server owes for a message of this type. */
-HOT static void note_owed(struct client *c, char type, unsigned op)
-{
-    if (type == FE_QUERY)
-        op = OP_QUERY;
-    else if (op != 0)
-        c->server_batch = type != FE_SYNC;
-    if (op != 0)
-        link_expect(c->target, op);
-}
-
-HOT static void books_close(struct client *c, const struct feed_books *books)
-{
-    if (books->nqueries > 0)
-        client_stats_on_queries(c, books->nqueries);
-    if (books->is_said)
-        client_note_sent(c, books->sql);
-}
-
-void feed_note(struct client *c, struct slice msg, bool is_whole)
-{
-    struct feed_books books = {.nqueries = 0};
-    char type = msg.p[0];
-
-    if (!is_whole)
-        note_part(c, &books, msg);
-    else if (!note_message(c, &books, msg, true) && type == FE_PARSE)
-        c->traces = TRACES_MORE;
-    note_owed(c, type, feed_is_bad_flush(c->target, type, msg) ? OP_CLOSE : expect_op_of(type));
-    books_close(c, &books);
-    if (!client_log_statements(c))
-        return;
-    if (type == FE_QUERY)
-        client_log_statement(c, "", query_text(msg));
-    else
-        client_said(c, type, message_body(msg));
-}
-
 HOT const char *feed_own(struct client *c, const char *p, const char *end)
 {
     struct feed_books books = {.nqueries = 0};
@@ -223,10 +188,18 @@ HOT const char *feed_own(struct client *c, const char *p, const char *end)
     for (; end - p > PROTO_HEADER_BYTES - 1; p += len) {
         len = message_bytes(p);
         if (len < PROTO_HEADER_BYTES || len > (size_t)(end - p) || len > CLIENT_COLLECT_MAX ||
-            !note_message(c, &books, slice_of(p, len), false))
+            !feed_note_own(c, &books, slice_of(p, len)))
             break;
-        note_owed(c, *p, expect_op_of(*p));
+        if (*p == FE_QUERY) {
+            link_expect(c->target, OP_QUERY);
+        } else {
+            link_expect(c->target, expect_op_of(*p));
+            c->server_batch = *p != FE_SYNC;
+        }
     }
-    books_close(c, &books);
+    if (books.nqueries > 0)
+        client_stats_on_queries(c, books.nqueries);
+    if (books.is_said)
+        client_note_sent(c, books.sql);
     return p;
 }
