@@ -96,9 +96,10 @@ static inline void expect_push(struct expect *e, unsigned op);
 enum expect_verdict expect_reply(struct expect *e, char type);
 /* Takes most replies in fewer steps than expect_reply: the whole messages at `p` that are for the
  * client, while something that the server will answer is owed behind them. Returns where the first
- * one is that expect_reply is to judge. Adds the numbers of rows that command tags tell to *nrows.
- */
-const char *expect_pass(struct expect *e, const char *p, const char *end, uint64_t *nrows);
+ * one is that expect_reply is to judge; with `stops_at_tags` CommandComplete is one. Adds the
+ * numbers of rows that command tags tell to *nrows. */
+const char *expect_pass(
+    struct expect *e, const char *p, const char *end, bool stops_at_tags, uint64_t *nrows);
 /* Takes ReadyForQuery in fewer steps than expect_reply: true when it is for the client, and nothing
  * is owed any more. Not while the end of what is owed is on hold. */
 static inline bool expect_pass_last(struct expect *e);

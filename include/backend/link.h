@@ -38,6 +38,8 @@ enum link_reset {
 /* Which ParameterStatus are for the client of the present loan. */
 enum link_tells {
     LINK_TELLS_HIS, /* all but those that come with the answer to a message of ours */
+    LINK_TELLS_ALL, /* all, ours, too: they put right what his RESET has undone. The owner hears of
+                       all command tags (on_tag) */
     LINK_TELLS_NOTHING /* none: the owner says them when they are right, or another link does */
 };
 
@@ -104,7 +106,8 @@ struct link_owner_ops {
     /* ParameterStatus with a value that is new; link->reported still has the old one. May be
      * NULL. */
     void (*on_parameter)(void *owner, struct link *link, struct slice name, struct slice value);
-    /* A command tag, before it is forwarded: of an op with OP_TAGS. May be NULL. */
+    /* A command tag, before it is forwarded: of an op with OP_TAGS, or with LINK_TELLS_ALL. May be
+     * NULL. */
     void (*on_tag)(void *owner, struct link *link, struct slice tag);
     /* The server sent an error, before it is forwarded; true keeps it from the client. */
     bool (*on_error)(void *owner, struct link *link, const struct errmsg *m);

@@ -128,11 +128,13 @@ struct pool_request {
     bool is_proved;      /* the owner has proved to be the pool's user: a link opened for it may log
                           * in with what the book knows */
     bool is_private;     /* only a link of its own, never cached */
+    bool no_patch;       /* only links opened with the very same start-up parameters */
     bool is_shared;      /* the owner brings settings and statements up to date by itself */
     bool allows_names;   /* statements that stayed on a link under our names are no hindrance */
     bool keeps_place;    /* it left the line for a look and joins where it stood, by `since_us` */
     uint64_t avoid_id;   /* not this link, if another can be had (0: any) */
     struct varset *vars; /* with is_shared: a link that has these settings is preferred */
+    bool needs_patch;    /* out: opened with other values; SET brings it up to date */
     void (*on_turn)(struct pool_request *req);
     /* Worker `ordinal` has a link: the owner goes there with all it has, and the request is gone.
      * False: it cannot. NULL: none of its kind can. */
@@ -214,9 +216,6 @@ bool pool_has_ready(const struct pool *pool, const struct varset *vars, uint64_t
 bool pool_has_parsed(const struct pool *pool, const uint8_t id[PREP_ID_BYTES]);
 /* The pool of the same user and database on another node; NULL: there is none yet. */
 struct pool *pool_near(struct pool *pool, int node);
-/* Idle links that the owner may have, but none with just its start-up parameters: one whose session
- * is made of settings (is_shared) could have a link that was opened without any. */
-bool pool_has_only_others(const struct pool_request *req);
 /* Tries to get a link. May be called again for a waiting request: it keeps its place. */
 enum acquire_result pool_acquire(struct pool_request *req);
 /* Gives up waiting. Harmless when not waiting. */

@@ -61,7 +61,7 @@ def test_one_read_or_many(pg, start_pool):
     pool = start_pool(pg.address, num_init_children=1)
     watcher, found = login(pool), []
     for together in (False, True):
-        w = login(pool, application_name="sender")
+        w = login(pool, application_name=f"together_{together:d}")
         before = counted(watcher)
         took = []
         if together:
@@ -72,9 +72,9 @@ def test_one_read_or_many(pg, start_pool):
                 w.send(message)
                 if message == SYNC or message[:1] == b"Q":
                     took += w.ready()
-        row = max((r for r in report(watcher, "pool_clients") if r["application_name"] == "sender"), key=lambda r: int(r["id"]))
+        row = [r for r in report(watcher, "pool_clients") if r["application_name"] == f"together_{together:d}"]
         after = counted(watcher)
-        found.append(("".join(m.type for m in took), [m.body for m in took if m.type == "C"], row["statement"],
+        found.append(("".join(m.type for m in took), [m.body for m in took if m.type == "C"], row[0]["statement"],
                       {name: after[name] - before[name] for name in after}))
         w.bye()
     assert found[0] == found[1]

@@ -372,7 +372,8 @@ static inline bool expect_ends_plainly(unsigned op, unsigned next, char type)
            (next & OP_MASK) < OP_COPY_END;
 }
 
-HOT const char *expect_pass(struct expect *e, const char *p, const char *end, uint64_t *nrows)
+HOT const char *expect_pass(
+    struct expect *e, const char *p, const char *end, bool stops_at_tags, uint64_t *nrows)
 {
     const uint16_t *ops = e->op;
     uint32_t head = e->head;
@@ -387,7 +388,7 @@ HOT const char *expect_pass(struct expect *e, const char *p, const char *end, ui
     while (end - p >= PROTO_HEADER_BYTES && left > 0) {
         op = ops[head];
         n = message_length(p);
-        if (n < 4 || n >= (size_t)(end - p))
+        if (n < 4 || n >= (size_t)(end - p) || (stops_at_tags && *p == BE_COMMAND_COMPLETE))
             break;
         if (expect_goes_on(op, *p) || expect_goes_on_tagged(op, *p)) {
             last = *p;

@@ -75,7 +75,8 @@ static bool link_wants_whole(const struct link *link, char type, uint32_t body)
     case BE_COMMAND_COMPLETE:
         if (link->phase == LINK_CLEANING || link_awaits_reset(link))
             return body <= LINK_COLLECT_MAX;
-        return expect_head_tells_tags(&link->expect) && body <= LINK_COLLECT_MAX;
+        return (link->loan.tells == LINK_TELLS_ALL || expect_head_tells_tags(&link->expect)) &&
+               body <= LINK_COLLECT_MAX;
     default:
         return false;
     }
@@ -197,7 +198,8 @@ WARM static bool link_is_for_owner(struct link *link, const char *msg, size_t ha
     case BE_NOTICE: /* the client was told when it parsed what is parsed again */
         return !expect_head_is_quiet(&link->expect);
     case BE_PARAMETER_STATUS:
-        return link->loan.tells == LINK_TELLS_HIS && !expect_head_is_ours(&link->expect);
+        return link->loan.tells == LINK_TELLS_ALL ||
+               (link->loan.tells == LINK_TELLS_HIS && !expect_head_is_ours(&link->expect));
     default:
         return link_answers_owner(link, msg, have);
     }
@@ -672,7 +674,7 @@ static const char *link_pass_on(
 
     if (link->phase != LINK_LENT)
         return p;
-    p = expect_pass(&link->expect, p, end, &link->be->nrows);
+    p = expect_pass(&link->expect, p, end, link->loan.tells == LINK_TELLS_ALL, &link->be->nrows);
     if (p != from)
         link_run_add(run, link, from, p);
     return p;

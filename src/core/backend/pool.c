@@ -42,12 +42,50 @@ void pool_request_init(struct pool_request *req)
     list_init(&req->pool_node);
 }
 
-static bool link_suits(const struct link *link, const struct pool_request *req)
+/* Settings whose value the server reports, so that SET instead of the start-up packet can be made
+ * to mean the same, RESET included. */
+static bool is_patchable(struct slice name)
+{
+    static const char *const names[] = {
+        "application_name", "client_encoding", "DateStyle", "IntervalStyle", "TimeZone"};
+    size_t i;
+
+    for (i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (slice_ieq_str(name, names[i]))
+            return true;
+    return false;
+}
+
+/* True when SET can turn a session opened with `has` into one opened with `wants`: nothing has to
+ * be unset, and what differs is patchable. */
+static bool params_can_patch(const struct paramset *has, const struct paramset *wants)
+{
+    struct slice name;
+    struct slice value;
+    struct slice other;
+    uint32_t at = 0;
+
+    while (paramset_next(has, &at, &name, &value))
+        if (paramset_get(wants, name).p == NULL)
+            return false;
+    at = 0;
+    while (paramset_next(wants, &at, &name, &value)) {
+        other = paramset_get(has, name);
+        if ((other.p == NULL || !slice_eq(other, value)) &&
+            (!is_patchable(name) || memchr(value.p, '\\', value.n) != NULL))
+            return false;
+    }
+    return true;
+}
+
+static bool link_suits(const struct link *link, const struct pool_request *req, bool patch)
 {
     if (link->asked_version < req->startup->version)
         return false;
     if (!link_is_pristine(link) && !(req->allows_names && link_has_only_names(link)))
         return false;
+    if (patch)
+        return params_can_patch(&link->startup, req->startup->params);
     return paramset_eq(&link->startup, req->startup->params);
 }
 
@@ -167,37 +205,27 @@ static struct link *pool_take_idle(struct pool *pool, struct pool_request *req)
     struct list *n;
     struct list *tmp;
     struct link *link;
+    int patch;
 
     if (req->is_shared)
         return pool_take_shared(pool, req);
-    LIST_FOREACH_SAFE(n, tmp, &pool->idle)
-    {
-        link = LIST_ENTRY(n, struct link, pool_node);
-        if (!link_suits(link, req))
-            continue;
-        if (stream_is_stale(&link->stream)) {
-            link_close(link);
-            continue;
+    for (patch = 0; patch <= (req->no_patch ? 0 : 1); patch++) {
+        LIST_FOREACH_SAFE(n, tmp, &pool->idle)
+        {
+            link = LIST_ENTRY(n, struct link, pool_node);
+            if (!link_suits(link, req, patch == 1))
+                continue;
+            if (stream_is_stale(&link->stream)) {
+                link_close(link);
+                continue;
+            }
+            if (pool_check_idle(pool, link, false))
+                return NULL;
+            req->needs_patch = patch == 1;
+            return pool_lend(pool, link, req->owner, req->ops);
         }
-        return pool_check_idle(pool, link, false)
-                   ? NULL
-                   : pool_lend(pool, link, req->owner, req->ops);
     }
     return NULL;
-}
-
-bool pool_has_only_others(const struct pool_request *req)
-{
-    struct list *n;
-
-    if (req->is_shared || !req->may_reuse || req->is_private)
-        return false;
-    LIST_FOREACH(n, &req->pool->idle)
-    {
-        if (link_suits(LIST_ENTRY(n, struct link, pool_node), req))
-            return false;
-    }
-    return req->pool->nidle > 0;
 }
 
 bool pool_check_for(struct pool *pool, const struct pool_request *req)
@@ -213,7 +241,7 @@ bool pool_check_for(struct pool *pool, const struct pool_request *req)
         LIST_FOREACH(n, &pool->idle)
         {
             found = LIST_ENTRY(n, struct link, pool_node);
-            if (link_suits(found, req))
+            if (link_suits(found, req, !req->no_patch))
                 break;
             found = NULL;
         }

@@ -170,6 +170,7 @@ static void leg_open(struct native_leg *leg)
     leg->startup.params = &leg->n->params;
     leg->req.pool = leg->pool;
     leg->req.startup = &leg->startup;
+    leg->req.no_patch = true;
     leg->req.on_turn = leg_on_turn;
     leg->req.owner = leg;
     leg->req.ops = &native_link_ops;

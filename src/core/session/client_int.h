@@ -94,6 +94,7 @@ struct client_rare {
     struct results_telling *out;  /* a commit is told to memcached before it hears of it */
     struct client_ddl *ddl;       /* roles and databases that it changes */
     struct native *native;        /* it writes to all nodes: client_serve */
+    struct client_patch *patch;   /* the link was opened with other parameters */
     struct sql_trace comment;     /* of the statement that it runs, with jsonlog */
     char *refused;  /* what a failed transaction is about to refuse: client_failed.c */
     bool is_behind; /* its input waits until it has read: client_hold */
@@ -156,6 +157,10 @@ static inline struct client_local *client_local(const struct client *c)
 static inline struct client_orders *client_orders(const struct client *c)
 {
     return c->rare == NULL ? NULL : c->rare->orders;
+}
+static inline struct client_patch *client_patch(const struct client *c)
+{
+    return c->rare == NULL ? NULL : c->rare->patch;
 }
 static inline bool client_is_native(const struct client *c)
 {
@@ -248,6 +253,7 @@ void client_link_log_lost(struct client *c, const struct err *err);
 void client_on_link_settled(void *owner, struct link *link);
 void client_on_link_parameter(
     void *owner, struct link *link, struct slice name, struct slice value);
+void client_on_link_tag(void *owner, struct link *link, struct slice tag);
 bool client_on_link_error(void *owner, struct link *link, const struct errmsg *m);
 void client_on_link_drained(void *owner, struct link *link);
 
@@ -295,6 +301,27 @@ bool client_waits_for_answer(const struct client *c, char type);
 /* client_local.c: commands that we answer ourselves. */
 enum local_verdict client_local_extended(struct client *c, char type, struct slice body);
 void client_local_free(struct client *c);
+
+/* client_patch.c: a cached link brought up to the client's start-up parameters. */
+/* Starts it; client_patch_on_quiet says how it went. */
+void client_patch_start(struct client *c, const struct paramset *wants);
+/* The SETs of client_patch_start are done: 0, or -1 when the server refused one. */
+int client_patch_finish(struct client *c);
+void client_patch_on_parameter(struct client *c, struct slice name, struct slice value);
+void client_patch_on_tag(struct client *c, struct slice tag);
+/* May such a text reset a setting? More are taken for one that do not, and lose nothing but time.
+ */
+bool client_patch_minds(struct slice sql);
+/* `sql` is sent. What comes behind a text that may reset a setting waits until that is repaired. */
+void client_patch_note(struct client *c, struct slice sql);
+bool client_patch_is_behind(const struct client *c);
+/* True when a message of this type has to wait until what was reset is put right. */
+bool client_patch_holds(const struct client *c, char type);
+/* The link is quiet: repairs what a RESET undid. True when it sent something. */
+bool client_patch_repair(struct client *c);
+/* Sets in `params` what was SET in place of start-up parameters. */
+void client_patch_params(const struct client *c, struct paramset *params);
+void client_patch_free(struct client *c);
 
 /* sessions_view.c */
 void sessions_view_init(struct sessions *ss);

@@ -256,9 +256,6 @@ bool exchange_login_waits_for_none(struct client *c);
 /* True when the client's link was opened with a password that the client alone knows: nobody else's
  * login can open one like it, and none may be given it. */
 bool exchange_login_is_relayed(const struct client *c);
-/* Before a link is asked for. One that would be relayed, where all that is there was opened with
- * other start-up parameters than its own, is followed: then it does with any link without some. */
-void exchange_login_share(struct client *c);
 /* client_kind.follow of a relayed one that has had no link. */
 bool exchange_login_follow(struct client *c);
 /* No server can be had: makes the client one that can be greeted without. False: it cannot be. */

@@ -76,12 +76,12 @@ START_TEST(tags_are_stopped_at)
     uint64_t nrows = 0;
 
     expect_push(&e, OP_QUERY | OP_TAGS);
-    ck_assert_ptr_eq(expect_pass(&e, msgs, msgs + sizeof msgs - 1, &nrows), msgs + 10);
+    ck_assert_ptr_eq(expect_pass(&e, msgs, msgs + sizeof msgs - 1, false, &nrows), msgs + 10);
     ck_assert_uint_eq(nrows, 0); /* who looks at it closely counts them */
     (void)expect_reply(&e, 'C');
     ck_assert(expect_pass_last(&e));
     expect_push(&e, OP_QUERY);
-    ck_assert_ptr_eq(expect_pass(&e, msgs, msgs + sizeof msgs - 1, &nrows), msgs + 24);
+    ck_assert_ptr_eq(expect_pass(&e, msgs, msgs + sizeof msgs - 1, false, &nrows), msgs + 24);
     ck_assert_uint_eq(nrows, 3);
 }
 END_TEST

@@ -26,6 +26,13 @@ HOT static void relay_on_bytes(void *owner, struct link *link, const char *p, si
         client_pass_reply(owner, link, p, n);
 }
 
+WARM void client_on_link_tag(void *owner, struct link *link, struct slice tag)
+{
+    (void)link;
+    if (client_patch(owner) != NULL)
+        client_patch_on_tag(owner, tag);
+}
+
 bool client_on_link_error(void *owner, struct link *link, const struct errmsg *m)
 {
     struct client *c = owner;
@@ -45,6 +52,8 @@ HOT static void relay_on_quiet(void *owner, struct link *link)
     struct client *c = owner;
 
     (void)link;
+    if (client_patch(c) != NULL && (!feed_end_ignored(c) || client_patch_repair(c)))
+        return;
     client_note_idle(c);
     c->server_batch = false;
     client_after_quiet(c);
@@ -64,6 +73,8 @@ void client_on_link_settled(void *owner, struct link *link)
 void client_on_link_parameter(void *owner, struct link *link, struct slice name, struct slice value)
 {
     (void)link;
+    if (client_patch(owner) != NULL)
+        client_patch_on_parameter(owner, name, value);
     if (slice_ieq_str(name, "application_name"))
         client_row_application(owner, value);
 }
@@ -101,6 +112,7 @@ const struct link_owner_ops client_link_ops = {
     .on_doubt = client_on_doubt,
     .on_no_wait = client_on_no_wait,
     .on_parameter = client_on_link_parameter,
+    .on_tag = client_on_link_tag,
     .on_error = client_on_link_error,
     .on_drained = client_on_link_drained,
     .on_lost = on_lost,

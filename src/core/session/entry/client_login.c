@@ -373,13 +373,15 @@ void client_do_acquire(struct client *c)
         client_login_welcome(c);
         return;
     }
-    exchange_login_share(c);
     switch (pool_acquire(req)) {
     case ACQUIRE_GRANTED:
         client_stats_on_link(c);
         c->link = req->link;
         c->epoch = c->link->epoch;
-        client_login_welcome(c);
+        if (req->needs_patch)
+            client_patch_start(c, &login->params);
+        else
+            client_login_welcome(c);
         break;
     case ACQUIRE_OPENING:
         client_stats_on_link(c);
@@ -592,6 +594,24 @@ static void login_on_bytes(void *owner, struct link *link, const char *p, size_t
     client_pass_reply(c, link, p, n);
 }
 
+/* The cached link was brought up to date, or would not be: then a fresh one is opened, and the
+ * server itself tells the client what is wrong with its parameters. */
+static void login_on_patched(void *owner, struct link *link)
+{
+    struct client *c = owner;
+
+    (void)link;
+    if (client_patch_finish(c) == 0) {
+        client_login_welcome(c);
+        return;
+    }
+    client_patch_free(c);
+    client_drop_link(c, true);
+    c->login->req.link = NULL;
+    c->login->req.no_patch = true;
+    client_login_acquire(c);
+}
+
 HOT void client_do_after_quiet(struct client *c)
 {
     if (c->sends == CLIENT_HAS_SENT_ALL)
@@ -631,9 +651,10 @@ static const struct link_owner_ops login_link_ops = {
     .on_refused = login_on_refused,
     .on_login_done = login_on_done,
     .on_bytes = login_on_bytes,
-    .on_quiet = link_ignore,
+    .on_quiet = login_on_patched,
     .on_settled = client_on_link_settled,
     .on_parameter = client_on_link_parameter,
+    .on_tag = client_on_link_tag,
     .on_error = client_on_link_error,
     .on_drained = client_on_link_drained,
     .on_lost = login_on_lost,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: PostgreSQL
- * exchange_login.c: the login of a client whose links are shared. Runs in: workers. Its start-up
- * parameters become settings, for such links are opened without any; a link that has
+ * exchange_login.c: the login of a client whose pool is shared. Runs in: workers. Its start-up
+ * parameters become settings, for links that are shared are opened without any; a link that has
  * them tells what the server makes of them, and that is what the client is greeted with. */
 #include "config.h"
 
@@ -64,32 +64,6 @@ bool exchange_login_new(
     return true;
 }
 
-/* Any link that was opened without parameters will do from now on. False: they cannot be SET. */
-static bool share_links(struct client *c, enum conf_pool_mode mode)
-{
-    struct client_login *login = c->login;
-
-    if (!exchange_login_new(c, &login->params, mode, login->startup.version))
-        return false;
-    login->startup.version = PROTO_3_0;
-    login->startup.params = &no_params;
-    login->req.is_shared = true;
-    login->req.vars = c->sstate->base;
-    return true;
-}
-
-/* One without any parameters needs no settings to have a link that was opened plainly. Among
- * "options" may be what only a start-up packet can have. */
-void exchange_login_share(struct client *c)
-{
-    const struct paramset *params = &c->login->params;
-
-    if (!conf_writes_everywhere(c->ss->conf) && !paramset_is_empty(params) &&
-        pool_has_only_others(&c->login->req) &&
-        paramset_get(params, slice_of_str("options")).p == NULL)
-        (void)share_links(c, CONF_POOL_SESSION);
-}
-
 void exchange_login_begin(struct client *c)
 {
     struct client_login *login = c->login;
@@ -105,7 +79,7 @@ void exchange_login_begin(struct client *c)
             cached_unseen_begin(c);
         return;
     }
-    if (!share_links(c, mode)) {
+    if (!exchange_login_new(c, &login->params, mode, login->startup.version)) {
         CLIENT_LOG(c, LVL_LOG,
             "user \"%.*s\" keeps a server connection: its start-up options cannot be SET",
             (int)login->startup.user.n, login->startup.user.p);
@@ -113,6 +87,10 @@ void exchange_login_begin(struct client *c)
             cached_unseen_begin(c);
         return;
     }
+    login->startup.version = PROTO_3_0;
+    login->startup.params = &no_params;
+    login->req.is_shared = true;
+    login->req.vars = c->sstate->base;
     greeting_learn_trust(c);
 }
 

@@ -182,14 +182,22 @@ static bool knows_password(const struct client *c)
 int exchange_mode_leave(struct client *c, int wanted, struct err *err)
 {
     struct link *link = c->link;
+    struct paramset params = {0};
+    bool ok;
+
     if (c->traces != TRACES_NONE || link == NULL || link->is_private)
         return refuse(err, "after the first statement of a session", hint_startup);
     if (!knows_password(c))
         return refuse(err, "for a user whose password is not known here",
             "Put the user into pool_passwd, or set auth_query.");
-    if (!exchange_login_new(c, &link->startup, (enum conf_pool_mode)wanted, link->version))
+    paramset_copy(&params, &link->startup);
+    client_patch_params(c, &params);
+    ok = exchange_login_new(c, &params, (enum conf_pool_mode)wanted, link->version);
+    paramset_free(&params);
+    if (!ok)
         return refuse(err, "in a session with these start-up options",
             "They cannot be SET. Give pool_mode as a start-up parameter.");
+    client_patch_free(c);
     c->sstate->shown_pins = ROWS_PIN(PIN_REASON_SESSION_MODE);
     leg_forget_loan(c);
     link_release(link, true);

@@ -59,6 +59,8 @@ static enum feed_step feed_query(struct client *c, struct slice msg, bool is_who
     if (!feed_note_text(c, sql, is_whole ? kind : COUNT_OTHER))
         client_orders_on_relayed(c, sql);
     client_note_sent(c, sql);
+    if (client_patch(c) != NULL)
+        client_patch_note(c, sql);
     if (client_log_statements(c))
         client_log_statement(c, "", sql);
     return FEED_PASS;
@@ -81,6 +83,8 @@ static enum feed_step feed_extended(struct client *c, char type, struct slice ms
         sql = feed_note_extended(c, type, msg);
     if (!is_whole && type == FE_PARSE)
         c->traces = TRACES_MORE;
+    if (type == FE_PARSE && client_patch(c) != NULL)
+        client_patch_note(c, body);
     op = feed_is_bad_flush(c->target, type, msg) ? OP_CLOSE : expect_op_of(type);
     if (op != 0) {
         link_expect(c->target, op);
@@ -204,7 +208,8 @@ static bool feed_stays(
         client_say_goodbye(c);
         return true;
     }
-    if (client_waits_for_answer(c, type)) {
+    if (client_waits_for_answer(c, type) ||
+        (client_patch(c) != NULL && client_patch_holds(c, type))) {
         feed_flush(c, run);
         feed_park(c, p, end);
         return true;

@@ -119,7 +119,8 @@ struct feed_books {
 
 HOT bool feed_is_own(struct client *c)
 {
-    return client_local(c) == NULL && c->target != NULL && c->body_left == 0 && c->body_skip == 0 &&
+    return client_local(c) == NULL && (client_patch(c) == NULL || !client_patch_is_behind(c)) &&
+           c->target != NULL && c->body_left == 0 && c->body_skip == 0 &&
            c->local_part == LOCAL_PART_NONE && !client_log_statements(c) && !c->trace.client;
 }
 
@@ -129,7 +130,7 @@ HOT static bool feed_note_own_text(struct client *c, struct feed_books *books, s
 {
     enum count_kind kind;
 
-    if (client_local_is_likely(sql))
+    if (client_local_is_likely(sql) || (client_patch(c) != NULL && client_patch_minds(sql)))
         return false;
     kind = count_kind_of(sql);
     if (!feed_note_text(c, sql, kind))

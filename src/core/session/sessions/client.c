@@ -77,6 +77,7 @@ static void client_on_closed(struct stream *s)
     client_local_free(c);
     if (client_console(c) != NULL)
         c->ss->console->free(c);
+    client_patch_free(c);
     if (c->pool != NULL)
         pool_detach(c->pool);
     client_free_carry(c);

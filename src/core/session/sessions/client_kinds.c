@@ -80,7 +80,9 @@ static void relayed_drop_link(struct client *c, bool boundary)
     c->link = NULL;
     c->target = NULL;
     if (link != NULL)
-        (c->traces == TRACES_MORE ? link_release : link_release_untouched)(link, boundary);
+        (c->traces == TRACES_MORE || client_patch(c) != NULL
+                ? link_release
+                : link_release_untouched)(link, boundary);
 }
 
 static int relayed_pool_mode(const struct client *c)
