@@ -38,17 +38,22 @@ static inline int32_t sstate_pid_of(uint32_t client_id)
 /* What that many clients at once need for an exchange is kept for the next ones. */
 #define SPARE_ERRANDS 64
 
+enum tx_end_kind {
+    TX_END_BEGINS,    /* a transaction is open behind it: BEGIN, or AND CHAIN */
+    TX_END_PLAIN,     /* COMMIT or PREPARE TRANSACTION */
+    TX_END_OF_FAILED, /* the COMMIT of one that has failed, which is a ROLLBACK, too */
+    TX_END_ROLLBACK,  /* of all of the transaction */
+    TX_END_COMMITTED  /* its tag was COMMIT */
+};
+
 /* BEGIN, COMMIT or ROLLBACK in the present exchange: its tag says that it happened, and what the
  * settings are from then on. */
 struct tx_end {
     struct tx_end *next;
     uint32_t serial;         /* of the op that the tag belongs to */
     uint16_t at;             /* which statement of its string */
-    bool begins;             /* a transaction is open behind it */
-    bool committed;          /* its tag was COMMIT */
+    uint8_t kind;            /* enum tx_end_kind */
     bool is_last;            /* of its string */
-    bool rolls_back;         /* it is a ROLLBACK, of all of the transaction */
-    bool ends_failed;        /* it is the COMMIT of one that has failed: the same */
     struct sstate_vars vars; /* behind COMMIT */
     struct sstate_vars tx;   /* behind ROLLBACK, which may be what the server makes of it */
 };

@@ -248,7 +248,7 @@ static bool begins_one(const struct sstate *s, const struct expect *owed)
     const struct tx_end *e;
 
     for (e = s->errand->ends; e != NULL; e = e->next)
-        if (e->begins && e->serial - owed->nended < owed->len)
+        if (e->kind == TX_END_BEGINS && e->serial - owed->nended < owed->len)
             return true;
     return false;
 }
@@ -262,7 +262,7 @@ static bool is_in_transaction(const struct sstate *s, const struct link *link)
     if (s->mode == CONF_POOL_STATEMENT)
         return false;
     if (s->errand->ended != NULL)
-        return s->errand->ended->begins;
+        return s->errand->ended->kind == TX_END_BEGINS;
     return link->tx_status != 'I' ||
            (s->errand->tx.client != NULL &&
                (!s->exchange.tx_is_string || begins_one(s, &link->expect)));
@@ -297,7 +297,7 @@ static bool keep_told(struct client *c, const struct link *link)
     const struct expect *owed = &link->expect;
     unsigned head = owed->len == 0 ? OP_SYNC : expect_peek(owed, 0);
     bool is_done = told->serial == owed->nended
-                       ? told->is_last && !told->begins
+                       ? told->is_last && told->kind != TX_END_BEGINS
                        : told->serial + 1 == owed->nended && head == OP_SYNC && !owed->failed;
 
     sstate_vars_assign(&s->vars, &told->vars);
@@ -566,7 +566,7 @@ static bool has_begun_in_vain(const struct sstate *s, const struct link *link)
     const struct tx_end *e = s->errand->ends;
 
     return s->exchange.saw_error && link->tx_status == 'I' && s->errand->ended == NULL &&
-           e != NULL && e->begins && e->at == 0 && e->is_last && e->next == NULL;
+           e != NULL && e->kind == TX_END_BEGINS && e->at == 0 && e->is_last && e->next == NULL;
 }
 
 /* A link that the client has, but where nothing of it runs. */

@@ -132,6 +132,15 @@ WARM void follow_forget_ends(struct sstate *s)
     s->errand->ended = NULL;
 }
 
+static enum tx_end_kind end_kind(const struct sql_stmt *st, bool failed)
+{
+    if (st->tx.op == SQL_TX_BEGIN || (st->flags & SQL_F_CHAIN) != 0)
+        return TX_END_BEGINS;
+    if (st->tx.op == SQL_TX_ROLLBACK)
+        return TX_END_ROLLBACK;
+    return st->tx.op == SQL_TX_COMMIT && failed ? TX_END_OF_FAILED : TX_END_PLAIN;
+}
+
 /* Should the link die between the tag of a COMMIT and what follows it, the client knows more than
  * the state of the link says. */
 static void note_end(
@@ -140,7 +149,6 @@ static void note_end(
     struct sstate *s = c->sstate;
     struct tx_end **pp = &s->errand->ends;
     struct tx_end *e;
-    bool chains = (st->flags & SQL_F_CHAIN) != 0;
 
     if (c->link == NULL || (st->tx.op != SQL_TX_BEGIN && st->tx.op != SQL_TX_COMMIT &&
                                st->tx.op != SQL_TX_ROLLBACK && st->tx.op != SQL_TX_PREPARE))
@@ -151,9 +159,7 @@ static void note_end(
     e->serial = expect_next_serial(&c->link->expect);
     e->at = s->errand->string.at;
     e->is_last = s->errand->string.is_last;
-    e->begins = st->tx.op == SQL_TX_BEGIN || chains;
-    e->rolls_back = st->tx.op == SQL_TX_ROLLBACK && !chains;
-    e->ends_failed = st->tx.op == SQL_TX_COMMIT && failed && !chains;
+    e->kind = end_kind(st, failed);
     sstate_vars_assign(&e->vars, st->tx.op == SQL_TX_BEGIN ? tx : &s->vars);
     sstate_vars_assign(&e->tx, tx);
     s->errand->op_flags |= OP_TAGS;
@@ -197,7 +203,8 @@ static bool is_untold_rollback(
         owed->lost)
         return false;
     return link->tx_status != 'I' && (owed->last == 0 || expect_head_is_ours(owed)) &&
-           (e->rolls_back || (e->ends_failed && link->tx_status == 'E'));
+           (e->kind == TX_END_ROLLBACK ||
+               (e->kind == TX_END_OF_FAILED && link->tx_status == 'E'));
 }
 
 /* The Query is the op `at`, and nothing of the client's is in front of it. */
@@ -272,7 +279,8 @@ WARM void follow_note_tag(struct client *c, struct slice tag)
     s->errand->ends = e->next;
     if (slice_eq_str(tag, "ROLLBACK"))
         sstate_vars_assign(&e->vars, &e->tx);
-    e->committed = slice_eq_str(tag, "COMMIT");
+    if (e->kind != TX_END_BEGINS)
+        e->kind = slice_eq_str(tag, "COMMIT") ? TX_END_COMMITTED : TX_END_PLAIN;
     end_free(s, s->errand->ended);
     s->errand->ended = e;
 }
@@ -532,7 +540,7 @@ static bool has_committed(const struct sstate *s)
 {
     const struct tx_end *e = s->errand->ended;
 
-    return e != NULL && e->committed && !e->begins && s->errand->ends == NULL;
+    return e != NULL && e->kind == TX_END_COMMITTED && s->errand->ends == NULL;
 }
 
 void follow_forget_skipped(struct sstate *s)
