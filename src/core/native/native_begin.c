@@ -87,14 +87,10 @@ bool native_begin_answers_batch(struct native *n, struct slice text, const struc
 {
     const char *end = n->in.data + n->scanned;
     struct batch_lone l;
-    struct slice values;
 
     if (!batch_lone_read(&l, n->in.data, end) || l.end != end ||
-        (l.parse.p != NULL && l.name.n > 0))
+        (l.parse.p != NULL && l.name.n > 0) || !batch_lone_is_bare(&l) || !begins(n, text, s))
         return false;
-    values = batch_lone_values(&l);
-    if (values.n < 4 || memcmp(values.p, "\0\0\0", 4) != 0 || !begins(n, text, s))
-        return false; /* formats and values: none */
     if (l.parse.p != NULL)
         wire_put_empty(&n->held, BE_PARSE_COMPLETE);
     wire_put_empty(&n->held, BE_BIND_COMPLETE);

@@ -184,3 +184,30 @@ HOT bool batch_lone_read(struct batch_lone *l, const char *p, const char *end)
     l->end = l->syncs ? p + n : p;
     return true;
 }
+
+/* A server takes one format for values that are not there. */
+static bool has_values(const struct batch_lone *l)
+{
+    struct wire_reader r;
+    uint16_t nformats;
+
+    wire_reader_init(&r, batch_lone_values(l));
+    nformats = wire_get_u16(&r);
+    if (nformats == 1)
+        (void)wire_get_u16(&r);
+    return nformats > 1 || wire_get_u16(&r) != 0 || r.bad;
+}
+
+static bool has_types(const struct batch_lone *l)
+{
+    struct wire_reader r;
+
+    wire_reader_init(&r, batch_lone_statement(l));
+    (void)wire_get_cstr(&r);
+    return wire_get_u16(&r) != 0 || r.bad;
+}
+
+bool batch_lone_is_bare(const struct batch_lone *l)
+{
+    return !has_values(l) && (l->parse.p == NULL || !has_types(l));
+}

@@ -260,6 +260,30 @@ START_TEST(one_statement_is_known_by_its_shape)
 }
 END_TEST
 
+static const struct {
+    struct slice bytes;
+    bool is_bare;
+} bare[] = {
+    {LIT(SELECT_1 BIND EXECUTE), true},
+    {LIT(BIND EXECUTE), true},
+    {LIT("B\0\0\0\xe\0\0\0\1\0\1\0\0\0\0" EXECUTE), true},         /* a format of nothing */
+    {LIT("B\0\0\0\x10\0\0\0\2\0\0\0\0\0\0\0\0" EXECUTE), false},   /* two of them */
+    {LIT("B\0\0\0\x11\0\0\0\0\0\1\0\0\0\1x\0\0" EXECUTE), false}, /* a value */
+    {LIT("P\0\0\0\x14\0select 1\0\0\1\0\0\0\x17" BIND EXECUTE), false}, /* a type */
+    {LIT("B\0\0\0\x8\0\0\0\0" EXECUTE), false},                      /* cut short */
+    {LIT("B\0\0\0\6\0\0" EXECUTE), false},
+};
+
+START_TEST(a_bare_statement_has_no_parameters)
+{
+    struct slice b = bare[_i].bytes;
+    struct batch_lone l;
+
+    ck_assert(batch_lone_read(&l, b.p, b.p + b.n));
+    ck_assert_int_eq(batch_lone_is_bare(&l), bare[_i].is_bare);
+}
+END_TEST
+
 /* It is none before its Execute has come, and the Sync is seen when all of it is there. */
 START_TEST(a_cut_statement_is_none)
 {
@@ -287,6 +311,7 @@ int main(void)
     tcase_add_loop_test(tc, no_length_is_believed, 0, COUNT(lengths));
     tcase_add_loop_test(tc, a_sequence_ends_with_its_sync, 0, COUNT(sequences));
     tcase_add_loop_test(tc, one_statement_is_known_by_its_shape, 0, COUNT(lone));
+    tcase_add_loop_test(tc, a_bare_statement_has_no_parameters, 0, COUNT(bare));
     tcase_add_loop_test(tc, a_cut_statement_is_none, 0, COUNT(lone));
     suite_add_tcase(s, tc);
     return run_suite(s);

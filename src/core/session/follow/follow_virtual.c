@@ -7,10 +7,10 @@
 
 #include "base/hot.h"
 #include "config/conf.h"
+#include "wire/batch.h"
 #include "wire/writer.h"
 
 #include "client/client_lost_int.h"
-#include "follow/client_word_int.h"
 #include "sstate_int.h"
 
 /* In place of a tag: an error, for the client does not know yet that its transaction was lost. */
@@ -60,11 +60,24 @@ static void forget_transaction(struct client *c)
     c->kind->routed(c, ROUTED_VIRTUAL_END);
 }
 
+/* COMMIT or ROLLBACK when that is all the text says: the transaction, whatever has become of it, is
+ * over then, and no other one begins. */
+static enum sql_tx_op ends_all(const struct sql_facts *facts)
+{
+    const struct sql_stmt *st = facts->stmts;
+
+    if ((st->flags & SQL_F_CHAIN) != 0)
+        return SQL_TX_NONE;
+    if (st->kind == SQL_COMMIT && st->tx.op == SQL_TX_COMMIT)
+        return SQL_TX_COMMIT;
+    return st->kind == SQL_ROLLBACK && st->tx.op == SQL_TX_ROLLBACK ? SQL_TX_ROLLBACK : SQL_TX_NONE;
+}
+
 /* The end of a transaction in which nothing was done on the primary, or that died with its link. */
 static const char *virtual_end(struct client *c, const struct sql_facts *facts)
 {
     struct sstate *s = c->sstate;
-    enum sql_tx_op end = client_word_ends(facts);
+    enum sql_tx_op end = ends_all(facts);
     bool was_virtual = s->tx == SSTATE_TX_VIRTUAL;
     bool was_untold = s->tx == SSTATE_TX_UNTOLD;
 
@@ -141,23 +154,82 @@ WARM bool follow_virtual_query(struct client *c, struct slice sql, const struct 
     return true;
 }
 
+/* The first letters of BEGIN, START, COMMIT, END, ROLLBACK and ABORT, or of what may stand before.
+ */
+static bool is_likely(struct slice sql)
+{
+    static const char *const word[] = {"be", "st", "co", "en", "ro", "ab"};
+    size_t i;
+
+    if (sql.n < 3)
+        return false;
+    for (i = 0; i < sizeof word / sizeof word[0]; i++)
+        if (strncasecmp(sql.p, word[i], 2) == 0)
+            return true;
+    return strchr("/- \t\r\n", sql.p[0]) != NULL;
+}
+
+/* The text of a statement that was parsed before; p == NULL: there is none of that name. */
+static struct slice known_text(const struct client *c, struct slice name)
+{
+    const struct names *names = &c->sstate->names;
+    const struct names_entry *n = name.n == 0 ? NULL : names_find(names, name);
+    struct prep *prep = name.n == 0 ? names->unnamed : n == NULL ? NULL : n->prep;
+
+    return prep == NULL ? slice_of(NULL, 0) : prep_sql(prep);
+}
+
+/* A statement can be given this name. */
+static bool is_free(const struct client *c, const struct batch_lone *sent)
+{
+    const struct names *names = &c->sstate->names;
+
+    return sent->name.n == 0 ||
+           (sent->name.n <= 1024 && names_find(names, sent->name) == NULL &&
+               names_have_room(names, c->ss->conf->client_prepared_memory_bytes, sent->sql.n));
+}
+
+/* What may be a word of a transaction, said by the extended protocol. */
+static bool read_word(
+    const struct client *c, const char *p, const char *end, struct batch_lone *sent)
+{
+    if (!batch_lone_read(sent, p, end) || !batch_lone_is_bare(sent))
+        return false;
+    if (sent->parse.p == NULL)
+        sent->sql = known_text(c, sent->name);
+    return is_likely(sent->sql) && (sent->parse.p == NULL || is_free(c, sent));
+}
+
+/* What is due in front of its tag, or of an error. Its statement is known from now on. */
+static void put_head(struct client *c, const struct batch_lone *sent, struct buf *out)
+{
+    if (sent->parse.p != NULL) {
+        follow_names_learn(c, sent->name, batch_lone_statement(sent));
+        wire_put_empty(out, BE_PARSE_COMPLETE);
+    }
+    wire_put_empty(out, BE_BIND_COMPLETE);
+    if (sent->describes)
+        wire_put_empty(out, BE_NO_DATA);
+}
+
 bool follow_virtual_word(struct client *c, const char *p, const char *end)
 {
     struct sstate *s = c->sstate;
     struct buf out = {0};
-    struct client_word w;
+    struct batch_lone w;
+    struct message m;
     const char *tag;
 
     if ((!c->ss->conf->virtual_begin && s->tx != SSTATE_TX_VIRTUAL && !sstate_tx_is_lost(s)) ||
         s->phase != PHASE_DETACHED || c->server_batch || c->local_part != LOCAL_PART_NONE ||
-        !client_word_read(c, p, end, &w))
+        !read_word(c, p, end, &w))
         return false;
     tag = answer(c, w.sql, plan_facts(c->ss, w.sql));
     if (tag == NULL)
         return false;
-    if (client_log_statements(c))
-        client_word_log(c, p, &w);
-    client_word_begin(c, &w, &out);
+    while (client_log_statements(c) && message_next(&p, w.end, &m))
+        client_said(c, m.type, m.body);
+    put_head(c, &w, &out);
     put_answer(c, &out, tag);
     if (w.syncs)
         wire_put_ready(&out, sstate_tx_status(c));
@@ -165,7 +237,7 @@ bool follow_virtual_word(struct client *c, const char *p, const char *end)
         c->local_part = LOCAL_PART_FAILED;
     client_send(c, &out);
     client_note_idle(c);
-    s->errand->nskip = c->local_part == LOCAL_PART_FAILED ? 0 : (uint16_t)(w.nmessages - 1);
+    s->errand->nskip = c->local_part == LOCAL_PART_FAILED ? 0 : (uint16_t)(1 + (w.parse.p != NULL) + w.describes + w.syncs);
     return true;
 }
 
