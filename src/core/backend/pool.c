@@ -228,23 +228,31 @@ static struct link *pool_take_idle(struct pool *pool, struct pool_request *req)
     return NULL;
 }
 
-bool pool_check_for(struct pool *pool, const struct pool_request *req)
+static struct link *pool_find_idle(const struct pool *pool, const struct pool_request *req)
 {
-    struct link *found = NULL;
     struct list *n;
 
     if (!req->may_reuse || req->is_private || pool->be->is_stopping || pool->nidle == 0)
-        return false;
+        return NULL;
     if (req->is_shared)
-        found = pool_find_shared(pool, req->vars, req->avoid_id);
-    else
-        LIST_FOREACH(n, &pool->idle)
-        {
-            found = LIST_ENTRY(n, struct link, pool_node);
-            if (link_suits(found, req, !req->no_patch))
-                break;
-            found = NULL;
-        }
+        return pool_find_shared(pool, req->vars, req->avoid_id);
+    LIST_FOREACH(n, &pool->idle)
+    {
+        if (link_suits(LIST_ENTRY(n, struct link, pool_node), req, !req->no_patch))
+            return LIST_ENTRY(n, struct link, pool_node);
+    }
+    return NULL;
+}
+
+bool pool_has_for(const struct pool *pool, const struct pool_request *req)
+{
+    return !pool->role_due && pool_find_idle(pool, req) != NULL;
+}
+
+bool pool_check_for(struct pool *pool, const struct pool_request *req)
+{
+    struct link *found = pool_find_idle(pool, req);
+
     return found != NULL && pool_check_idle(pool, found, req->is_shared);
 }
 

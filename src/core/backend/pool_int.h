@@ -105,6 +105,8 @@ void backend_on_sweep(struct timer *t);
 /* Starts the check of an idle link for a request that is not the first in its line; false: there is
  * none that suits and is due. */
 bool pool_check_for(struct pool *pool, const struct pool_request *req);
+/* An idle link suits this request, and is its when its turn comes. */
+bool pool_has_for(const struct pool *pool, const struct pool_request *req);
 
 /* pool_open.c */
 /* Opens a link for the request, or for the pool, within the limits; else the request waits. */

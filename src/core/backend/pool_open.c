@@ -260,7 +260,10 @@ void pool_grow(struct pool *pool)
         req = request_at(pool, pool->nopening + pool->ncleaning);
         if (pool_check_for(pool, req))
             continue;
-        if (!may_share_opening(req) || take_place(pool, req->since_us) != LIMITS_OK)
+        /* Whoever is first may want another kind: what was opened for those behind lies there, and
+         * must not be opened again and again until he is served. */
+        if (pool_has_for(pool, req) || !may_share_opening(req) ||
+            take_place(pool, req->since_us) != LIMITS_OK)
             return;
         open_own(pool, req->startup, req->is_proved);
     }
