@@ -266,11 +266,11 @@ static const struct {
 } bare[] = {
     {LIT(SELECT_1 BIND EXECUTE), true},
     {LIT(BIND EXECUTE), true},
-    {LIT("B\0\0\0\xe\0\0\0\1\0\1\0\0\0\0" EXECUTE), true},         /* a format of nothing */
-    {LIT("B\0\0\0\x10\0\0\0\2\0\0\0\0\0\0\0\0" EXECUTE), false},   /* two of them */
-    {LIT("B\0\0\0\x11\0\0\0\0\0\1\0\0\0\1x\0\0" EXECUTE), false}, /* a value */
+    {LIT("B\0\0\0\xe\0\0\0\1\0\1\0\0\0\0" EXECUTE), true},              /* a format of nothing */
+    {LIT("B\0\0\0\x10\0\0\0\2\0\0\0\0\0\0\0\0" EXECUTE), false},        /* two of them */
+    {LIT("B\0\0\0\x11\0\0\0\0\0\1\0\0\0\1x\0\0" EXECUTE), false},       /* a value */
     {LIT("P\0\0\0\x14\0select 1\0\0\1\0\0\0\x17" BIND EXECUTE), false}, /* a type */
-    {LIT("B\0\0\0\x8\0\0\0\0" EXECUTE), false},                      /* cut short */
+    {LIT("B\0\0\0\x8\0\0\0\0" EXECUTE), false},                         /* cut short */
     {LIT("B\0\0\0\6\0\0" EXECUTE), false},
 };
 

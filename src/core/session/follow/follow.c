@@ -203,8 +203,7 @@ static bool is_untold_rollback(
         owed->lost)
         return false;
     return link->tx_status != 'I' && (owed->last == 0 || expect_head_is_ours(owed)) &&
-           (e->kind == TX_END_ROLLBACK ||
-               (e->kind == TX_END_OF_FAILED && link->tx_status == 'E'));
+           (e->kind == TX_END_ROLLBACK || (e->kind == TX_END_OF_FAILED && link->tx_status == 'E'));
 }
 
 /* The Query is the op `at`, and nothing of the client's is in front of it. */

@@ -237,7 +237,9 @@ bool follow_virtual_word(struct client *c, const char *p, const char *end)
         c->local_part = LOCAL_PART_FAILED;
     client_send(c, &out);
     client_note_idle(c);
-    s->errand->nskip = c->local_part == LOCAL_PART_FAILED ? 0 : (uint16_t)(1 + (w.parse.p != NULL) + w.describes + w.syncs);
+    s->errand->nskip = c->local_part == LOCAL_PART_FAILED
+                           ? 0
+                           : (uint16_t)(1 + (w.parse.p != NULL) + w.describes + w.syncs);
     return true;
 }
 
