@@ -144,7 +144,7 @@ static bool check_conf(struct pcp_conn *c, struct buf *out, struct err *err)
         err_hint(err, "All stays as it is. Correct the files and reload again.");
     if (report.nerrors > 0)
         put_first_error(&report, err);
-    else
+    else if (!err_is_set(err))
         tell_kept(&report, out);
     conf_report_fini(&report);
     conf_gen_free(&tried);
