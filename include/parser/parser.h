@@ -294,6 +294,7 @@ struct sql_facts {
     uint64_t *verdict;
     /* For whoever follows what statements do to their session: kept as `verdict` is. */
     uint32_t *traits;
+    uint32_t kept_bytes; /* of what they point at, when they are kept; else 0 */
 };
 
 /* Parses `text` (up to 1 GB, any bytes, NUL rejected) and fills `out`. Everything `out` points at

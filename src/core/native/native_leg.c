@@ -290,21 +290,22 @@ void native_round(struct native *n, enum native_step step, bool ours, int speake
 
 void native_send(struct native *n, struct native_leg *leg, bool wraps)
 {
-    struct buf out = {0};
+    struct buf with_begin = {0};
+    struct slice out = buf_slice(&n->out);
 
     leg->glue = GLUE_NONE;
     if ((wraps && !leg->begun) ||
-        (n->failed < 0 && native_lacks_begin(n, (unsigned)(leg - n->leg))))
-        native_begin_put(n, leg, &out);
-    else
-        buf_put(&out, n->out.data, n->out.len);
+        (n->failed < 0 && native_lacks_begin(n, (unsigned)(leg - n->leg)))) {
+        native_begin_put(n, leg, &with_begin);
+        out = buf_slice(&with_begin);
+    }
     leg->begun = leg->begun || wraps;
     for (uint32_t i = 0; i < n->ops.len; i++)
         link_expect(leg->link, (unsigned char)n->ops.data[i]);
     leg->is_asked = true;
     leg->did = true;
-    (void)link_send(leg->link, out.data, out.len);
-    buf_free(&out);
+    (void)link_send(leg->link, out.p, out.n);
+    buf_free(&with_begin);
 }
 
 void native_ask(struct native *n, struct native_leg *leg, struct slice sql)

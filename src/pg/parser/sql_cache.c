@@ -187,8 +187,9 @@ int sql_facts_copy(struct arena *a, const struct sql_facts *facts, struct sql_fa
     *out = *facts;
     out->verdict = NULL;
     out->traits = NULL;
-    pack_facts(&p, out);
-    p.at = arena_alloc(a, p.used);
+    if (facts->kept_bytes == 0)
+        pack_facts(&p, out);
+    p.at = arena_alloc(a, facts->kept_bytes == 0 ? p.used : facts->kept_bytes);
     p.used = 0;
     if (p.at == NULL)
         return -1;
@@ -238,6 +239,7 @@ static void keep(struct sql_cache *c, const struct sql_facts *facts, const struc
     e->facts.verdict = &e->verdict;
     e->traits = 0;
     e->facts.traits = &e->traits;
+    e->facts.kept_bytes = (uint32_t)p.used;
     p.at = (char *)(e + 1);
     p.used = 0;
     pack_facts(&p, &e->facts);
