@@ -399,11 +399,12 @@ def test_commands_where_the_kernel_does_not_let_us(net, start):
     waits.wait_for("the command has ended", lambda: one.status()["held"] == "0")
 
 
-def test_command_fails(net, start):
+@pytest.mark.parametrize("command,status", [("false", "exit status 1"), ("no-such-program", "exit status 127 (no such command)"), ("/etc/passwd", "exit status 126 (it may not be executed)")])
+def test_command_fails(net, start, command, status):
     folder = procs.folder("commands")
-    one = start(0, V4, commands(folder, 1) + "if_up_cmd = 'false'\n", wrap=POWERLESS)
+    one = start(0, V4, commands(folder, 1) + f"if_up_cmd = '{command}'\n", wrap=POWERLESS)
     one.tell("lead")
-    waits.wait_for("the reason is told", lambda: "if_up_cmd failed: exit status 1" in one.log(), 60)
+    waits.wait_for("the reason is told", lambda: f"if_up_cmd failed: {status}" in one.log(), 60)
     assert one.status()["held"] == "0"
 
 

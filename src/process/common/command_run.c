@@ -98,6 +98,19 @@ static void on_output(uv_stream_t *s, ssize_t n, const uv_buf_t *b)
 
 /* The end */
 
+/* What a shell's exit statuses mean. */
+static const char *status_meaning(int64_t status)
+{
+    switch (status) {
+    case 126:
+        return " (it may not be executed)";
+    case 127:
+        return " (no such command)";
+    default:
+        return "";
+    }
+}
+
 static void describe(const struct run *r, struct run_end *end)
 {
     end->seq = r->seq;
@@ -110,7 +123,8 @@ static void describe(const struct run *r, struct run_end *end)
     else if (r->signo != 0)
         snprintf(end->text, sizeof end->text, "it was ended by signal %d", r->signo);
     else
-        snprintf(end->text, sizeof end->text, "exit status %lld", (long long)r->status);
+        snprintf(end->text, sizeof end->text, "exit status %lld%s", (long long)r->status,
+            status_meaning(r->status));
 }
 
 static void on_closed(uv_handle_t *h)
