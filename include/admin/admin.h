@@ -16,7 +16,7 @@
 struct arena;
 
 #define ADMIN_NAME_BYTES 128
-#define ADMIN_TEXT_OID   25 /* type of all columns: text */
+#define ADMIN_TEXT_OID   25 /* type of all columns: text, but for PgBouncer's reports */
 
 enum admin_report {
 #define REPORT_BEGIN(SYM, sym, name, privilege, text) ADMIN_REPORT_##SYM,
@@ -114,6 +114,7 @@ struct admin_result {
     struct arena *arena;        /* holds all of it */
     const char *const *columns; /* NULL: an answer without rows */
     unsigned ncolumns;
+    const char *types; /* a letter for each column: text, int4, q int8, numeric; NULL: all text */
     struct admin_row *rows;
     uint32_t nrows;
     const char *tag; /* of an answer without rows */
@@ -133,7 +134,8 @@ int admin_run_report(enum admin_report report, const struct admin_sources *src,
 void admin_result_fini(struct admin_result *res);
 
 /* Simple protocol: NoticeResponse*, then RowDescription DataRow* CommandComplete "SELECT n", or
- * CommandComplete alone. The caller adds ReadyForQuery. */
+ * CommandComplete alone. The caller adds ReadyForQuery. Columns have their types here alone: by the
+ * extended protocol a client may ask for binary, which of text is the same bytes. */
 void admin_encode(const struct admin_result *res, struct buf *out);
 
 /* Extended protocol, Describe: RowDescription, or NoData for a command without rows. Needs no run.

@@ -32,6 +32,9 @@ void wire_put_notice(struct buf *b, const char *severity, const char *sqlstate, 
  * 0; 25 is text), typlen -1. */
 void wire_put_row_description(
     struct buf *b, const char *const *names, unsigned n, uint32_t type_oid);
+/* RowDescription with a type for each column; the values come as text all the same. */
+void wire_put_typed_columns(
+    struct buf *b, const char *const *names, unsigned n, const uint32_t *type_oids);
 /* DataRow of text values; a value with p == NULL is NULL. */
 void wire_put_data_row(struct buf *b, const struct slice *values, unsigned n);
 void wire_put_command_complete(struct buf *b, const char *tag);

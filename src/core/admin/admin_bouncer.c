@@ -13,17 +13,20 @@
 
 static const char *const no_columns[] = {NULL};
 
-#define BOUNCER_REPORT(sym, name, ...)                                                             \
-    static const char *const columns_##sym[] = {__VA_ARGS__, NULL};
+#define BOUNCER_REPORT(sym, name, types, ...)                                                      \
+    static const char *const columns_##sym[] = {__VA_ARGS__, NULL};                                \
+    _Static_assert(sizeof types == sizeof columns_##sym / sizeof columns_##sym[0],                 \
+        "a type for each column of " name);
 #include "admin_bouncer.def"
 #undef BOUNCER_REPORT
 
 static const struct report {
     const char *name;
+    const char *types;
     const char *const *columns;
     admin_rows_fn *rows;
 } reports[] = {
-#define BOUNCER_REPORT(sym, name, ...) {name, columns_##sym, admin_bouncer_##sym},
+#define BOUNCER_REPORT(sym, name, types, ...) {name, types, columns_##sym, admin_bouncer_##sym},
 #include "admin_bouncer.def"
 #undef BOUNCER_REPORT
 };
@@ -56,11 +59,13 @@ const char *const *admin_bouncer_columns(const char *name, unsigned *n)
 int admin_bouncer_run(const struct admin_cmd *cmd, const struct admin_sources *src,
     struct admin_result *res, struct err *err)
 {
+    const struct report *r = report_find(cmd->name);
     struct admin_rows rows;
 
     res->columns = admin_bouncer_columns(cmd->name, &res->ncolumns);
+    res->types = r->types;
     admin_rows_init(&rows, res);
-    report_find(cmd->name)->rows(src, &rows);
+    r->rows(src, &rows);
     admin_rows_end(&rows);
     if (rows.full)
         err_set(err, "53200", "the answer is too long");

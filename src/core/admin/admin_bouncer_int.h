@@ -5,7 +5,7 @@
 
 #include "admin_int.h"
 
-#define BOUNCER_REPORT(sym, name, ...) admin_rows_fn admin_bouncer_##sym;
+#define BOUNCER_REPORT(sym, name, types, ...) admin_rows_fn admin_bouncer_##sym;
 #include "admin_bouncer.def"
 #undef BOUNCER_REPORT
 

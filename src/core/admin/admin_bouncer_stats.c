@@ -179,7 +179,7 @@ void admin_bouncer_mem(const struct admin_sources *src, struct admin_rows *out)
 void admin_bouncer_help(const struct admin_sources *src, struct admin_rows *out)
 {
     static const char *const lines[] = {
-#define BOUNCER_REPORT(sym, name, ...) "SHOW " name,
+#define BOUNCER_REPORT(sym, name, types, ...) "SHOW " name,
 #include "admin_bouncer.def"
 #undef BOUNCER_REPORT
 #define REPORT_BEGIN(SYM, sym, name, privilege, text) "SHOW " name,

@@ -13,6 +13,11 @@
 #include "base/assert.h"
 #include "wire/writer.h"
 
+#define INT4_OID          23
+#define INT8_OID          20
+#define NUMERIC_OID       1700
+#define TYPED_COLUMNS_MAX 32
+
 void admin_rows_init(struct admin_rows *rows, struct admin_result *res)
 {
     rows->res = res;
@@ -146,12 +151,42 @@ static void encode_complete(const struct admin_result *res, uint32_t nrows, stru
     wire_put_command_complete(out, tag);
 }
 
+static uint32_t type_oid(char type)
+{
+    switch (type) {
+    case 'i':
+        return INT4_OID;
+    case 'q':
+        return INT8_OID;
+    case 'n':
+        return NUMERIC_OID;
+    default:
+        ASSERT(type == 't');
+        return ADMIN_TEXT_OID;
+    }
+}
+
+static void describe(const struct admin_result *res, struct buf *out)
+{
+    uint32_t oids[TYPED_COLUMNS_MAX];
+    unsigned i;
+
+    if (res->types == NULL) {
+        wire_put_row_description(out, res->columns, res->ncolumns, ADMIN_TEXT_OID);
+        return;
+    }
+    ASSERT(res->ncolumns <= TYPED_COLUMNS_MAX);
+    for (i = 0; i < res->ncolumns; i++)
+        oids[i] = type_oid(res->types[i]);
+    wire_put_typed_columns(out, res->columns, res->ncolumns, oids);
+}
+
 void admin_encode(const struct admin_result *res, struct buf *out)
 {
     struct admin_cursor all = {res->rows, false};
 
     if (res->columns != NULL)
-        wire_put_row_description(out, res->columns, res->ncolumns, ADMIN_TEXT_OID);
+        describe(res, out);
     admin_encode_execute(res, &all, 0, out);
 }
 

@@ -130,6 +130,17 @@ void wire_put_notice(struct buf *b, const char *severity, const char *sqlstate, 
     put_response(b, BE_NOTICE, severity, sqlstate, msg, "", "");
 }
 
+static void put_column(struct buf *b, const char *name, unsigned number, uint32_t type_oid)
+{
+    buf_put_cstr(b, name);
+    buf_put_u32(b, 0); /* table */
+    buf_put_u16(b, (uint16_t)number);
+    buf_put_u32(b, type_oid);
+    buf_put_u16(b, UINT16_MAX); /* length -1: variable */
+    buf_put_u32(b, UINT32_MAX); /* no modifier */
+    buf_put_u16(b, TEXT_FORMAT);
+}
+
 void wire_put_row_description(
     struct buf *b, const char *const *names, unsigned n, uint32_t type_oid)
 {
@@ -137,15 +148,20 @@ void wire_put_row_description(
     unsigned i;
 
     buf_put_u16(b, (uint16_t)n);
-    for (i = 0; i < n; i++) {
-        buf_put_cstr(b, names[i]);
-        buf_put_u32(b, 0);           /* table */
-        buf_put_u16(b, (uint16_t)i); /* column number */
-        buf_put_u32(b, type_oid);
-        buf_put_u16(b, UINT16_MAX); /* length -1: variable */
-        buf_put_u32(b, UINT32_MAX); /* no modifier */
-        buf_put_u16(b, TEXT_FORMAT);
-    }
+    for (i = 0; i < n; i++)
+        put_column(b, names[i], i, type_oid);
+    wire_end(b, start);
+}
+
+void wire_put_typed_columns(
+    struct buf *b, const char *const *names, unsigned n, const uint32_t *type_oids)
+{
+    uint32_t start = wire_begin(b, BE_ROW_DESCRIPTION);
+    unsigned i;
+
+    buf_put_u16(b, (uint16_t)n);
+    for (i = 0; i < n; i++)
+        put_column(b, names[i], i, type_oids[i]);
     wire_end(b, start);
 }
 

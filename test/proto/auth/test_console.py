@@ -357,15 +357,15 @@ def test_pgbouncers_reports(server, pools):
         show = lambda name: conn.execute(f"SHOW {name};").fetchall()
         assert show("version")[0]["version"].startswith("pgpool ")
         mine = [r for r in show("pools") if r["user"] == "boss"]
-        assert [(r["database"], r["cl_active"], r["sv_active"], r["sv_login"]) for r in mine] == [("postgres", "1", "1", "0")]
+        assert [(r["database"], r["cl_active"], r["sv_active"], r["sv_login"]) for r in mine] == [("postgres", 1, 1, 0)]
         used = [r for r in show("databases") if r["name"] == "postgres"]
-        assert [(r["port"], r["paused"]) for r in used] == [(str(server.address.port), "0")]
+        assert [(r["port"], r["paused"]) for r in used] == [(server.address.port, 0)]
         assert {(r["user"], r["database"]) for r in show("clients")} == {("boss", "postgres"), ("op", "pgbouncer")}
-        assert [r["remote_pid"] for r in show("servers")] == [c.value("select pg_backend_pid()")]
+        assert [r["remote_pid"] for r in show("servers")] == [int(c.value("select pg_backend_pid()"))]
         wait_for("the statements are counted", lambda: [
             r for r in show("stats") if r["database"] == "postgres" and int(r["total_query_count"]) >= 2])
         lists = {r["list"]: r["items"] for r in show("lists")}
-        assert lists["used_clients"] == "2" and lists["used_servers"] == "1"
+        assert lists["used_clients"] == 2 and lists["used_servers"] == 1
         assert {r["key"]: r["value"] for r in show("config")}["listen_port"] == str(pool.port)
         assert {r["name"] for r in show("users")} == {"boss", "op"}
         assert error(c.simple("show pools")).sqlstate == "42704"

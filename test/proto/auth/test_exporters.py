@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: PostgreSQL
 """test_exporters: programs that read SHOW for Prometheus: Debian's prometheus-pgbouncer-exporter is run; of
-pgpool2_exporter and prometheus-community's pgbouncer_exporter what they ask and how they read the answers."""
+pgpool2_exporter, prometheus-community's pgbouncer_exporter and Spreaker's prometheus-pgbouncer-exporter (2.1, PyPI) what they ask and
+how they read the answers."""
 import os
 import re
 import shutil
+from decimal import Decimal
 
 import psycopg
+import psycopg.rows
 import pytest
 
 import auth_house as house
@@ -90,8 +93,13 @@ COMMUNITY = {
 }
 
 
+def labels_differ(rows: list[dict], labels: list[str]) -> bool:
+    """Two samples of one name with the same labels, and a registry of Prometheus gives no answer at all."""
+    return len({tuple(row[name] for name in labels) for row in rows}) == len(rows)
+
+
 def test_pgbouncer_exporter_of_the_community(pool):
-    """In the virtual database, by the simple protocol, columns by name; of LISTS and CONFIG rows by name."""
+    """In the virtual database, by the simple protocol, columns by name; of LISTS and CONFIG rows by name. Labels are texts and numbers."""
     with Wire(pool.address, seconds=20) as client:
         client.login("boss", "postgres", "boss_pw")
         client.simple("select 1")
@@ -103,17 +111,45 @@ def test_pgbouncer_exporter_of_the_community(pool):
             for report, (labels, figures) in COMMUNITY.items():
                 names, rows = ask(report)
                 assert {*labels.split(), *figures.split()} <= set(names) and rows, report
-                for row in rows:
-                    cells = dict(zip(names, row))
-                    assert all(re.fullmatch(r"\d+", cells[name]) for name in figures.split()), (report, cells)
+                found = [dict(zip(names, row)) for row in rows]
+                for cells in found:
+                    assert all(isinstance(cells[name], (int, Decimal)) and cells[name] >= 0 for name in figures.split()), (report, cells)
+                    assert all(isinstance(cells[name], (int, str)) for name in labels.split()), (report, cells)
+                assert labels_differ(found, labels.split()), report
             names, rows = ask("LISTS")
-            assert names == ["list", "items"] and all(re.fullmatch(r"\d+", items) for _, items in rows)
+            assert names == ["list", "items"] and all(isinstance(items, int) for _, items in rows)
             assert {"databases", "users", "pools", "used_clients", "used_servers", "dns_names"} <= {name for name, _ in rows}
             names, rows = ask("CONFIG")
             assert len(names) == 4
             settings = {row[0]: row[1] for row in rows}
             assert settings["max_client_conn"].isdigit() and settings["max_user_connections"].isdigit()
             assert ask("VERSION")[0] == ["version"] and ask("STATS")[1]
+
+
+# Of Spreaker's: what it asks for, the labels it takes, and the columns that it shows.
+SPREAKER = {
+    "STATS": ("database", "total_requests total_xact_count total_query_count total_xact_time total_wait_time total_query_time total_received total_sent"),
+    "POOLS": ("database user", "cl_active cl_waiting sv_active sv_idle sv_used sv_tested sv_login"),
+    "DATABASES": ("name database", "pool_size reserve_pool current_connections max_connections"),
+}
+
+
+def test_exporter_of_spreaker(pool):
+    """It computes with two columns, adding what its driver makes of them; a text there, and it shows nothing but that all is down."""
+    with Wire(pool.address, seconds=20) as client:
+        client.login("boss", "postgres", "boss_pw")
+        client.simple("select 1")
+        with psycopg.connect(f"host=127.0.0.1 port={pool.port} user=boss password=boss_pw dbname=pgbouncer", autocommit=True) as conn:
+            def ask(report: str) -> list[dict]:
+                cursor = psycopg.ClientCursor(conn, row_factory=psycopg.rows.dict_row)
+                return cursor.execute(f"SHOW {report}").fetchall()
+            for report, (labels, figures) in SPREAKER.items():
+                rows = ask(report)
+                assert rows and labels_differ(rows, labels.split()), report
+                assert all(float(row[name]) >= 0 for row in rows for name in figures.split()), report
+            assert all(row["maxwait"] + row["maxwait_us"] / 1000000.0 == 0 for row in ask("POOLS"))
+            settings = {row["key"]: row["value"] for row in ask("CONFIG")}
+            assert int(settings["max_client_conn"]) > 0 and int(settings["max_user_connections"]) >= 0
 
 
 def test_pgpool2_exporter(pool):
@@ -126,6 +162,7 @@ def test_pgpool2_exporter(pool):
             assert {*labels, *figures.split()} <= set(names), report
             rows = [dict(zip(names, row)) for row in cursor.fetchall()]
             assert rows, report
+            assert labels_differ(rows, list(labels)) or not figures, report
             for row in rows:
                 assert all(re.fullmatch(r"-?\d+(\.\d+)?|-?nan", row[name]) for name in figures.split()), (report, row)
                 assert row.get("status") in ("up", "waiting", None) or not labels == NODE, row

@@ -13,6 +13,7 @@
 #include "admin_fixture.h"
 #include "ipc/dbstats.h"
 #include "ipc/orders.h"
+#include "wire/message.h"
 
 #include "run_suite.h"
 
@@ -91,6 +92,50 @@ START_TEST(columns_are_pgbouncers)
 }
 END_TEST
 
+/* The types of the columns as the simple protocol tells them. */
+static void assert_types(const char *sql, const char *expected)
+{
+    struct buf out = {0};
+    char text[256] = "";
+    const char *p;
+    uint32_t oid;
+    unsigned i;
+
+    ask(sql);
+    admin_encode(&res, &out);
+    p = out.data + 7; /* type, length, number of columns */
+    for (i = 0; i < res.ncolumns; i++) {
+        p += strlen(p) + 1 + 6;
+        oid = proto_get_u32(p);
+        p += 12;
+        text[i] = oid == 25 ? 't' : oid == 23 ? 'i' : oid == 20 ? 'q' : 'n';
+        ck_assert(oid == 25 || oid == 23 || oid == 20 || oid == 1700);
+    }
+    ck_assert_str_eq(text, expected);
+    buf_free(&out);
+}
+
+/* As PgBouncer 1.18 tells them, where it has the column: an exporter adds maxwait and maxwait_us.
+ */
+START_TEST(types_are_pgbouncers)
+{
+    assert_types("SHOW VERSION", "t");
+    assert_types("SHOW POOLS", "ttiiiiiiiiiiiiitt");
+    assert_types("SHOW DATABASES", "ttittiiiittiiiiiii");
+    assert_types("SHOW CLIENTS", "ttttttitittiiittittii");
+    assert_types("SHOW SERVERS", "ttttttitittiiittittii");
+    assert_types("SHOW SOCKETS", "ttttttitittiiittittiiiiiiiii");
+    assert_types("SHOW STATS", "tnnnnnnnnnnnnnnnnnnnnnnnnn");
+    assert_types("SHOW STATS_TOTALS", "tnnnnnnnnnnnn");
+    assert_types("SHOW TOTALS", "tn");
+    assert_types("SHOW LISTS", "ti");
+    assert_types("SHOW CONFIG", "tttt");
+    assert_types("SHOW DNS_HOSTS", "tqt");
+    assert_types("SHOW DNS_ZONES", "tqi");
+    assert_types("SHOW POOL_VERSION", "t");
+}
+END_TEST
+
 START_TEST(only_in_the_virtual_database)
 {
     static const char *const mine[] = {"show pools", "SHOW Pools;", " /* x */ sHoW \"pools\" ; "};
@@ -147,6 +192,31 @@ static void fill(void)
     dbstats_add(&stats->query_us, 8);
     dbstats_add(&stats->wait_us, 9);
 }
+
+/* What has a type is a number in every row. */
+START_TEST(numbers_are_numbers)
+{
+    const struct admin_row *row;
+    static const char *const reports[] = {"pools", "databases", "clients", "servers", "sockets",
+        "stats", "stats_totals", "stats_averages", "totals", "users", "lists", "mem"};
+    char sql[64];
+    size_t i;
+    unsigned k;
+
+    fill();
+    for (i = 0; i < sizeof reports / sizeof reports[0]; i++) {
+        snprintf(sql, sizeof sql, "show %s", reports[i]);
+        ask(sql);
+        ck_assert_ptr_nonnull(res.rows);
+        for (row = res.rows; row != NULL; row = row->next)
+            for (k = 0; k < res.ncolumns; k++)
+                ck_assert_msg(res.types[k] == 't' ||
+                                  (row->cell[k].n > 0 &&
+                                      strspn(row->cell[k].p, "0123456789") == row->cell[k].n),
+                    "%s.%s", reports[i], res.columns[k]);
+    }
+}
+END_TEST
 
 START_TEST(pools_and_lists)
 {
@@ -353,6 +423,8 @@ int main(void)
 
     tcase_add_checked_fixture(t, fixture_setup, fixture_teardown);
     tcase_add_test(t, columns_are_pgbouncers);
+    tcase_add_test(t, types_are_pgbouncers);
+    tcase_add_test(t, numbers_are_numbers);
     tcase_add_test(t, only_in_the_virtual_database);
     tcase_add_test(t, pools_and_lists);
     tcase_add_test(t, databases_and_stats);

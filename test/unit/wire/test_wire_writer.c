@@ -50,6 +50,10 @@ START_TEST(server_messages)
     assert_bytes(&b, LIT("T\0\0\0\x2f\0\2"
                          "a\0\0\0\0\0\0\0\0\0\0\x19\xff\xff\xff\xff\xff\xff\0\0"
                          "bc\0\0\0\0\0\0\1\0\0\0\x19\xff\xff\xff\xff\xff\xff\0\0"));
+    wire_put_typed_columns(&b, names, 2, (const uint32_t[]){25, 23});
+    assert_bytes(&b, LIT("T\0\0\0\x2f\0\2"
+                         "a\0\0\0\0\0\0\0\0\0\0\x19\xff\xff\xff\xff\xff\xff\0\0"
+                         "bc\0\0\0\0\0\0\1\0\0\0\x17\xff\xff\xff\xff\xff\xff\0\0"));
     buf_free(&b);
 }
 END_TEST
