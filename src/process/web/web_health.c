@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "backend/limits.h"
+#include "base/mem.h"
 #include "ipc/orders.h"
 #include "session/session.h"
 
@@ -202,6 +203,8 @@ static enum web_trouble_kind why_down(const struct view *v, int id)
 static void judge_node(struct judge *j, int id)
 {
     const struct view_node *n = &j->v->node[id];
+    enum web_trouble_kind kind = why_down(j->v, id);
+    bool is_silent = kind == WEB_TROUBLE_NODE_LEFT || kind == WEB_TROUBLE_NODE_DOWN;
 
     set_node(j, 0, id);
     if (n->held_down) {
@@ -209,9 +212,11 @@ static void judge_node(struct judge *j, int id)
         add(j, WEB_TROUBLE_NODE_HELD);
     } else if (n->status == VIEW_QUARANTINE || n->status == VIEW_DOWN ||
                n->pg_status == VIEW_PG_DOWN) {
+        if (is_silent && j->f->cause[id][0] != '\0')
+            snprintf(j->args[1], ARG_BYTES, " (%s)", j->f->cause[id]);
         if (has_other_primary(j->v, id))
-            set_node(j, 1, j->v->primary);
-        add(j, why_down(j->v, id));
+            set_node(j, is_silent ? 2 : 1, j->v->primary);
+        add(j, kind);
     }
 }
 
@@ -288,6 +293,41 @@ static void look_at_orders(const struct shm *shm, struct web_facts *f)
     }
 }
 
+/* Its first line, without blanks and the full stop at its end: it goes into a sentence. */
+static void copy_cause(const char *from, char out[WEB_CAUSE_BYTES])
+{
+    size_t n = strcspn(from, "\r\n");
+
+    while (n > 0 && strchr(" \t.", from[n - 1]) != NULL)
+        n--;
+    snprintf(out, WEB_CAUSE_BYTES, "%.*s%s", (int)(n < WEB_CAUSE_BYTES ? n : WEB_CAUSE_BYTES - 4),
+        from, n < WEB_CAUSE_BYTES ? "" : "...");
+}
+
+/* What was said when a server was called down last; there are events of it only then. */
+static void look_for_causes(const struct shm *shm, const struct view *v, struct web_facts *f)
+{
+    struct view_event *event;
+    bool is_wanted = false;
+    int n;
+    int i;
+
+    for (i = 0; i < v->nnodes; i++)
+        is_wanted = is_wanted || v->node[i].pg_status == VIEW_PG_DOWN;
+    if (!is_wanted)
+        return;
+    event = mem_alloc(VIEW_MAX_EVENTS * sizeof *event);
+    n = view_copy_events(shm, event, VIEW_MAX_EVENTS);
+    for (i = 0; i < n; i++) {
+        event[i].name[sizeof event[i].name - 1] = '\0';
+        event[i].cause[sizeof event[i].cause - 1] = '\0';
+        if (event[i].node >= 0 && event[i].node < CONF_MAX_NODES &&
+            strcmp(event[i].name, "down") == 0)
+            copy_cause(event[i].cause, f->cause[event[i].node]);
+    }
+    mem_free(event);
+}
+
 void web_health_look(struct web *w, struct web_facts *f)
 {
     const struct proc_env *env = w->role.env;
@@ -309,4 +349,5 @@ void web_health_look(struct web *w, struct web_facts *f)
         if (limits_copy(env->shm, i, &limit) && limit.kind == LIMITS_POOL)
             f->nwaiting += (int)limit.waiting;
     look_at_orders(env->shm, f);
+    look_for_causes(env->shm, &w->view, f);
 }

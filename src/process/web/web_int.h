@@ -19,6 +19,7 @@
 #define WEB_BODY_MAX_BYTES 65536 /* of a request */
 #define WEB_TROUBLES_MAX   32
 #define WEB_SENTENCE_BYTES 512
+#define WEB_CAUSE_BYTES    120 /* of what the system said about a server: the beginning */
 #define WEB_TYPE_TEXT      "text/plain; charset=utf-8"
 
 struct web;
@@ -134,6 +135,7 @@ struct web_facts {
     int nworkers;                  /* that take clients */
     int nclients;
     int nwaiting;
+    char cause[CONF_MAX_NODES][WEB_CAUSE_BYTES]; /* why a server was called down; "" not known */
 };
 
 /* Fills both from shared memory. */

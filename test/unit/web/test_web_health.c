@@ -96,6 +96,14 @@ START_TEST(test_no_primary)
     ck_assert(web_trouble_may_log_in(WEB_TROUBLE_NO_PRIMARY));
     ck_assert_str_eq(has(WEB_TROUBLE_NODE_DOWN)->en,
         "Server 1 (db1:5433) is down: it does not answer. It is used again as soon as it answers.");
+    snprintf(facts.cause[1], sizeof facts.cause[1], "SSL error: certificate has expired");
+    judge();
+    ck_assert_str_eq(has(WEB_TROUBLE_NODE_DOWN)->en,
+        "Server 1 (db1:5433) is down: it does not answer (SSL error: certificate has expired). It "
+        "is "
+        "used again as soon as it answers.");
+    ck_assert_ptr_nonnull(
+        strstr(has(WEB_TROUBLE_NODE_DOWN)->ja, "(応答なし (SSL error: certificate has expired))"));
 }
 END_TEST
 
@@ -104,12 +112,15 @@ START_TEST(test_why_down)
 {
     view->node[0].status = VIEW_DOWN;
     view->node[0].pg_status = VIEW_PG_DOWN;
+    snprintf(facts.cause[0], sizeof facts.cause[0], "connection refused");
     judge();
-    ck_assert_ptr_nonnull(strstr(
-        has(WEB_TROUBLE_NODE_LEFT)->en, "answers and follows server 1 (db1:5433), the primary"));
+    ck_assert_ptr_nonnull(strstr(has(WEB_TROUBLE_NODE_LEFT)->en,
+        "it does not answer (connection refused). It is used again as soon as it answers and "
+        "follows server 1 (db1:5433), the primary"));
     view->node[0].is_busy = true;
     judge();
     (void)has(WEB_TROUBLE_NODE_BUSY);
+    ck_assert_ptr_null(strstr(has(WEB_TROUBLE_NODE_BUSY)->en, "refused"));
     view->node[0].is_busy = false;
     view->node[0].pg_status = VIEW_PG_UP;
     view->node[0].pg_role = VIEW_ROLE_PRIMARY;
