@@ -173,6 +173,12 @@ def contents(pages: list[Page], here: Page) -> str:
     return "<ul>" + "".join(out) + "</ul>"
 
 
+def language(page: Page) -> str:
+    """By the end of its name: which of the glyphs that Japanese and Chinese share a browser takes goes by it."""
+    end = page.path.stem.rpartition("-")[2]
+    return end if end in ("ja", "zh") else "en"
+
+
 def ordered(pages: list[Page]) -> list[Page]:
     """As the first page lists them; what it does not list comes last."""
     first = next(page for page in pages if page.name == "index.html")
@@ -199,7 +205,7 @@ def main(args: list[str]) -> int:
     frame = (here / "page.html").read_text(encoding="utf-8")
     for page in pages:
         text = frame
-        for mark, value in (("@TITLE@", html.escape(page.title)), ("@CONTENTS@", contents(pages, page)),
+        for mark, value in (("@LANG@", language(page)), ("@TITLE@", html.escape(page.title)), ("@CONTENTS@", contents(pages, page)),
                             ("@BODY@", "\n".join(page.out))):
             text = text.replace(mark, value)
         (out / page.name).write_text(text, encoding="utf-8")

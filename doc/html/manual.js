@@ -40,4 +40,25 @@ function show() {
   if (sections.length === 0) list.textContent = "Nothing found.";
 }
 
+// A step through the links that were found; above the first one is the field.
+function step(by) {
+  const links = [...document.querySelectorAll("#found a")];
+  const to = links.indexOf(document.activeElement) + by;
+  (links[Math.min(to, links.length - 1)] || document.getElementById("search")).focus();
+}
+
+function onKey(event) {
+  const field = document.getElementById("search");
+  const isFound = event.target === field || event.target.closest("#found") !== null;
+  if (event.key === "/" && event.target !== field) field.focus();
+  else if (event.key === "ArrowDown" && isFound) step(1);
+  else if (event.key === "ArrowUp" && isFound) step(-1);
+  else if (event.key === "Enter" && event.target === field && !event.isComposing) document.querySelector("#found a")?.click();
+  else return;
+  event.preventDefault();
+}
+
 document.getElementById("search").addEventListener("input", show);
+document.addEventListener("keydown", onKey);
+// On a phone the contents are a line that unfolds; the page begins below it.
+if (window.matchMedia("(max-width: 50rem)").matches) document.getElementById("contents").open = false;

@@ -34,6 +34,18 @@ def commands() -> list[str]:
     return sorted(found)
 
 
+@pytest.mark.parametrize("language", ["ja", "zh"])
+def test_the_first_hour_is_the_same_in_every_language(language):
+    """What is typed, chapter by chapter, and what is named in the text: who reads it in another language gets no less."""
+    def words(chapter: str) -> set[str]:
+        text = (TOP / "doc" / "user" / chapter).read_text(encoding="utf-8")
+        return set(re.findall(r"`([A-Z][A-Z_ ]+|[a-z_]+(?: = [a-z]+)?)`|\(([a-z-]+\.md)\)", re.sub(r"^```.*?^```", "", text, flags=re.S | re.M)))
+    other = f"quick-start-{language}.md"
+    assert blocks(other) == blocks("quick-start.md")
+    missing = {"".join(w) for w in words("quick-start.md") - words(other)}
+    assert missing == {"quick-start-ja.md", "quick-start-zh.md"}, missing
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
     """With the certificates that the recipes name."""

@@ -103,7 +103,7 @@ def test_the_index_names_every_section(manual):
     places = {(row["page"], row["anchor"]) for row in index}
     for path in manual.glob("*.html"):
         for place in read(path).ids:
-            if place not in ("search", "found"):
+            if place not in ("search", "found", "contents"):
                 assert (path.name, place) in places, (path.name, place)
     found = [row for row in index if "idle_transaction_timeout" in row["title"]]
     assert [row["page"] for row in found] == ["reference-settings.html"]
@@ -118,8 +118,38 @@ def test_search_in_a_browser(manual):
         one.type("#search", "query_timeout")
         one.wait("document.querySelectorAll('#found a').length > 1")
         assert one.js("document.querySelector('#found a').href").endswith("/reference-settings.html#query_timeout")
+        one.press("ArrowDown", 40)
+        assert one.js("document.activeElement === document.querySelector('#found a')")
+        one.press("ArrowUp", 38)
+        assert one.js("document.activeElement.id") == "search"
+        one.press("Enter", 13)
+        one.wait("location.href.endsWith('/reference-settings.html#query_timeout') && document.readyState === 'complete'")
+        one.press("/", 191)
+        one.wait("document.activeElement.id === 'search' && document.activeElement.value === ''")
+        one.type("#search", "トランザクション")
+        one.wait("document.querySelectorAll('#found a').length > 0")
         one.type("#search", " nowhere-to-be-found")
         one.wait("document.querySelector('#found').textContent === 'Nothing found.'")
+    finally:
+        one.stop()
+
+
+@pytest.mark.skipif(browser.program() is None, reason="no Chromium is installed")
+def test_no_page_is_wider_than_a_phone(manual):
+    """Tables and code scroll by themselves; the contents are folded up, so that the page begins on the first screen."""
+    one = browser.Browser()
+    try:
+        for path in sorted(manual.glob("*.html")):
+            one.look(390, 844)
+            one.open(f"file://{path}")
+            assert one.js("document.documentElement.scrollWidth") <= 390, path.name
+            assert one.js("document.querySelector('h1').getBoundingClientRect().top") < 300, path.name
+            wanted = path.stem.rpartition("-")[2]
+            assert one.js("document.documentElement.lang") == (wanted if wanted in ("ja", "zh") else "en"), path.name
+        one.look(1280, 900)
+        one.open(f"file://{manual}/index.html")
+        assert one.js("document.querySelector('#contents').open && document.querySelector('#contents a').getBoundingClientRect().top > 0")
+        assert not one.complaints
     finally:
         one.stop()
 
