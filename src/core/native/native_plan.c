@@ -591,15 +591,11 @@ void native_put_statement(struct native *n, const struct sql_stmt *s)
         native_execute_put(n, s);
         return;
     }
-    if (!n->commit.is_clients && n->plan.verdict != REPL_REWRITE) {
-        native_put_query(n, slice_of(n->text.p + s->offset, s->len));
-        return;
-    }
     if (n->commit.is_clients)
         n->commit.ops->put(n, &sql);
-    else
+    else if (n->plan.verdict == REPL_REWRITE)
         repl_rewrite_text(&n->plan, n->text, s, n->values, &sql);
-    native_put_query(n, buf_slice(&sql));
+    native_put_query(n, sql.len > 0 ? buf_slice(&sql) : slice_of(n->text.p + s->offset, s->len));
     buf_free(&sql);
 }
 
