@@ -69,6 +69,28 @@ def test_a_destroyed_standby_is_copied(cluster, make):
     assert "copying everything" in cluster.nodes[0].log()
 
 
+@pytest.mark.parametrize("how", ["pcp_reload_config", "pgpool reload"])
+def test_added_reloaded_and_made_at_once(cluster, start_pool, how):
+    """As scripts do it: a server that nobody has made yet gets its lines in the file, a reload, and the order to make it in the next line."""
+    first, new = cluster.nodes
+    new.kill()
+    shutil.rmtree(new.data / "base")
+    (new.data / "global" / "pg_control").unlink()
+    conf = cluster.pool_conf()
+    lines = {name: conf.pop(name) for name in list(conf) if name.startswith("backend_") and name.endswith("1")}
+    pool = start_pool(first.address, **conf)
+    pool.pcp = Pcp(pool)
+    waits.wait_for("the first is up", lambda: statuses(pool) == [("up", "primary")], 60)
+    pool.write_conf(backend_hostname1=new.address.host, backend_port1=new.port, backend_weight1=1, **lines)
+    if how == "pgpool reload":
+        procs.run([str(proxy.pgpool_bin()), "-f", str(pool.conf_path), "reload"])
+    else:
+        assert pool.pcp.run("reload_config").returncode == 0
+    done = pool.pcp.run("recovery_node", "1")
+    assert done.returncode == 0, done.stderr + pool.log()[-3000:]
+    assert statuses(pool) == [("up", "primary"), ("up", "standby")]
+
+
 def test_ordered_in_the_console(cluster, make):
     """Who ordered it stands beside it, and in the events; a server in use is not overwritten."""
     port = procs.free_port()

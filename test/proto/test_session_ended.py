@@ -3,7 +3,7 @@
 by whichever message it hears of it."""
 import pytest
 
-from pgt import waits
+from pgt import postgres, waits
 from pgt.fake import error
 from pgt.wire import SYNC, Wire, bind, execute, parse, query
 from pgt.wire import pg as pg_messages
@@ -43,6 +43,29 @@ def test_session_mode(pg, start_pool):
     """The session ends as without pgpool."""
     w = ended(pg, start_pool(pg.address, num_init_children=1))
     assert words(w.read_eof()) == [WORDS]
+
+
+IDLE = ("57P05", "terminating connection due to idle-session timeout")
+
+
+@pytest.mark.skipif(postgres.major() < 14, reason="PostgreSQL 13 has no idle_session_timeout")
+@pytest.mark.parametrize("mode", ["session", "transaction"])
+def test_an_idle_session(pg, start_pool, mode):
+    """In session mode it ends with the server's words. In transaction mode it is a connection that nobody has which ends, and the
+    session has another one."""
+    pool = start_pool(pg.address, num_init_children=1, pool_mode=mode)
+    w = Wire(pool.address, seconds=20)
+    w.login()
+    pid = w.value("select pg_backend_pid()")
+    w.send(query("set idle_session_timeout = '100ms'"))
+    if mode == "session":
+        assert words(w.read_eof()) == [IDLE]
+        return
+    w.ready()
+    waits.wait_for("the server has ended it", lambda: not pg.sessions("pid = " + pid), 20)
+    w.simple("set idle_session_timeout = 0")
+    assert w.value("select pg_backend_pid()") != pid
+    w.bye()
 
 
 BYE = error("57P01", "terminating connection due to administrator command", "FATAL")

@@ -3,6 +3,7 @@
 pool_passwd (encrypted, mapped, read again), and what readers and shared links are opened with."""
 import hashlib
 import re
+import struct
 import subprocess
 import threading
 import time
@@ -14,7 +15,7 @@ import auth_house as house
 from pgt import proxy
 from pgt.fake import complete, data_row
 from pgt.waits import wait_for
-from pgt.wire import Wire
+from pgt.wire import Wire, message
 
 SCRAM_ALL = "host all all all scram-sha-256\n"
 
@@ -131,6 +132,31 @@ def test_negative_answers_are_cached(server, pools):
     for _ in range(6):
         assert come(pool, "nobody_here", "x") == "28P01"
     assert look_ups(server) - before == 3
+
+
+@pytest.mark.slow
+def test_strangers_break_no_living_session(server, pools):
+    """More names than all that a worker remembers, of each of whom the first message of SCRAM alone: who has logged in goes on, though
+    each server connection has to be opened anew with what the login gave away."""
+    pool = ask_query(server, pools, pool_mode="transaction", num_init_children=1, log_client_limit=1)
+    house.make_user(server, "living", "scram")
+    first = b"n,,n=,r=nonce"
+    asks = message("p", b"SCRAM-SHA-256\0" + struct.pack("!I", len(first)) + first)
+    with Wire(pool.address) as w:
+        assert w.login("living", "postgres", "living_pw")[-1].type == "Z"
+        for crowd in range(42):
+            strangers = [Wire(pool.address) for _ in range(100)]
+            for i, stranger in enumerate(strangers):
+                stranger.send_startup(f"stranger_{crowd}_{i}", "postgres")
+            for stranger in strangers:
+                assert stranger.read().type == "R"
+                stranger.send(asks)
+            for stranger in strangers:
+                assert stranger.read().type == "R", "a salt: it was looked up"
+                stranger.reset()
+        for _ in range(3):
+            server.end_sessions("usename = 'living'")
+            assert w.value("select session_user") == "living"
 
 
 def test_those_who_ask_at_once_share_an_answer(server, pools):

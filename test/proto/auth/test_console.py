@@ -4,6 +4,7 @@ limits and orders do; who gets in; what is answered there."""
 import asyncio
 import hashlib
 import os
+import re
 import signal
 import socket
 import struct
@@ -20,6 +21,7 @@ from pgt.waits import SCALE, wait_for
 from pgt.wire import SYNC, Address, Wire, WireClosed, bind, close, describe, execute, message, parse, query, startup
 
 MD5_LINE = f"op:{hashlib.md5(b'op_pw').hexdigest().upper()}\n"
+TOP = Path(__file__).resolve().parents[3]
 # password: verifier_pw
 VERIFIED = "verifier_pw"
 
@@ -331,6 +333,24 @@ def test_extended(pools):
     assert error(w.ready()).sqlstate == "0A000"
     w.send(parse("begin"), bind(), execute(), parse("show pool_version"), bind(), execute(), SYNC)
     assert w.ready()[-1].body == b"T"
+
+
+def test_every_report_in_both_protocols(pools):
+    """All that SHOW knows, and what PGPOOL shows and sets, with no server there at all."""
+    names = re.findall(r'^REPORT_BEGIN\(\w+, \w+, "(\w+)"', (TOP / "include" / "admin" / "reports.def").read_text(encoding="utf-8"), re.M)
+    assert len(names) > 20
+    w = enter(pools())
+    for sql in (*(f"show {name}" for name in names), "pgpool show all", "pgpool show backend", "pgpool show port", "pgpool show health_check",
+                "pgpool set client_idle_limit = 300", "pgpool reset client_idle_limit", "pgpool reset statements"):
+        simple = w.simple(sql)
+        assert [m.type for m in simple][-2:] == ["C", "Z"], (sql, simple[0].fields)
+        w.send(parse(sql, "s") + describe("s") + bind(name="s") + describe("", "P") + execute() + close("s") + SYNC)
+        found = w.ready()
+        assert not [m.fields for m in found if m.type == "E"], sql
+        columns = [m.body for m in found if m.type == "T"]
+        assert columns == [m.body for m in simple if m.type == "T"] * 2, sql
+        assert [m.type for m in found][-3:] == ["C", "3", "Z"], sql
+    w.bye()
 
 
 @pytest.mark.parametrize("text", [message("Q", b"x" * 200000), b"Q\0\0\0\3", message("y")])
