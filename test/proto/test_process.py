@@ -717,6 +717,9 @@ def test_check_config_tries_what_a_start_needs(make):
     assert done.returncode == 1 and str(h.settings["port"]) in done.stderr, done.stderr
     assert 'warning: the program of failover_command, "/nowhere/promote"' in done.stderr
     assert other.run("-n").returncode != 0
+    other.settings.update(logging_collector=True, log_directory=str(other.home / "no" / "logs"))
+    other.write_conf("")
+    assert f'warning: log files cannot be written to "{other.home}/no/logs"' in other.run("--check-config").stderr
     assert h.stop() == 0
     other.settings.update(pid_file_name=str(other.home / "no" / "folder.pid"))
     other.write_conf("")

@@ -190,6 +190,12 @@ static void read_ssl_mode(struct reader *rd, const struct conf_item *item)
         "\"%s\" is no backend_ssl_mode", item->value);
 }
 
+/* PgBouncer's list, of which each connection takes the next; no folder of sockets. */
+static bool names_hosts(const char *value)
+{
+    return value[0] != '/' && strchr(value, ',') != NULL;
+}
+
 /* True when the key was one of text_keys, the port or backend_ssl_mode. */
 static bool read_place(struct reader *rd, const struct conf_item *item)
 {
@@ -209,6 +215,11 @@ static bool read_place(struct reader *rd, const struct conf_item *item)
             item->name);
     } else if (item->value[0] == '\0') {
         COMPLAIN(rd, "Take the line out.", "\"%s\" is empty", item->name);
+    } else if (found != NULL && strcmp(found->name, "host") == 0 && names_hosts(item->value)) {
+        COMPLAIN(rd,
+            "A database is on one server here. Several are named in pgpool.conf, as nodes; "
+            "pgpool --import-pgbouncer does so.",
+            "\"%s\" names several hosts", item->value);
     } else if (found != NULL) {
         memcpy((char *)s + found->offset, &item->value, sizeof item->value);
     } else if (strcmp(item->name, "port") != 0) {

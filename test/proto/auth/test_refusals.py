@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: PostgreSQL
 """test_refusals: who does not get in is told what a server would tell, and the log says who it was, from where and why."""
 import os
+import re
 import struct
 
 import pytest
 
 import auth_house as house
-from pgt import waits
+from pgt import procs, waits
 from pgt.fake import error
-from pgt.wire import Wire
+from pgt.wire import Address, Wire
 
 HBA = "host all stranger all reject\nhost all nobody all trust\nhost all known all scram-sha-256\nhost all all all trust\n"
 
@@ -82,6 +83,41 @@ def test_each_refusal_has_its_line(server, pools):
         assert w.login("open", "postgres")[-1].type == "Z"
         assert last(pool.address, "open", database="d_md5").sqlstate == "53300"
         said('(user "open", database "d_md5", host 127.0.0.1)')
+
+
+def test_a_database_that_is_not_there_where_users_are_looked_up_in_it(server, pools):
+    """It is not the user who could not be looked up, and nothing that is known of the user goes."""
+    pool = pools([server.address], hba="host all all all scram-sha-256\n", passwd="looker:looker_pw\n", auth_user="looker")
+    for _ in range(2):
+        found = last(pool.address, "known", "known_pw", "nodb")
+        assert (found.sqlstate, found.text) == ("3D000", 'database "nodb" does not exist')
+    assert "is forgotten" not in pool.log()
+    assert last(pool.address, "known", "known_pw").type == "Z"
+
+
+def test_an_entry_that_is_not_the_servers(server, pools):
+    """Nobody but pgpool can know that it is the entry which is wrong: the log says what to ask."""
+    pool = pools([server.address], hba="host all all all scram-sha-256\n", passwd="known:of_last_year\n")
+    assert last(pool.address, "known", "of_last_year").sqlstate == "28P01"
+    waits.wait_for("the log says it", lambda: re.search(
+        r'node 0 refuses user "known" \(SQLSTATE 28P01\)[^\n]*\n[^\n]*HINT: [^\n]*pool_passwd[^\n]*pgpool --check-auth', pool.log()))
+
+
+def test_no_server_is_left(pools):
+    """The client is told that no restart is needed, the log which server it was, and why."""
+    node = Address("127.0.0.1", procs.free_port())
+    pool = pools([node], health_check_period=1, sr_check_period=1, health_check_max_retries=0)
+    waits.wait_for("it is down", lambda: re.search(
+        rf"WARNING:  health check failed on node 0[^\n]*\n[^\n]*DETAIL: [^\n]*{node.port}[^\n]*Connection refused", pool.log()))
+    found = last(pool.address, "known")
+    assert found.fields["D"].startswith("all backend nodes are down")
+    assert "by itself" in found.fields["H"] and "restart" not in found.fields["H"]
+
+
+def test_a_name_that_is_none(server, pools):
+    pool = pools([server.address, Address("no.such.host.invalid", 5432)], health_check_period=1, sr_check_period=1)
+    waits.wait_for("the log says which", lambda: re.search(
+        r'node 1 could not be asked[^\n]*\n[^\n]*DETAIL: [^\n]*"no\.such\.host\.invalid"[^\n]*\n[^\n]*HINT: [^\n]*name', pool.log()))
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="not root")

@@ -197,6 +197,7 @@ static const struct {
     {"[user x]\nhost = y\n", 2, "belongs to a database"},
     {"[database x]\nhost = y\nport = 70000\n", 3, "is not a port"},
     {"[database x]\nport = 5432\n", 2, "a port without a host"},
+    {"[database x]\nhost = '10.0.0.1,10.0.0.2'\n", 2, "names several hosts"},
     {"[database x]\ndbname = ''\n", 2, "is empty"},
     {"[database 0123456789012345678901234567890123456789012345678901234567890123]\n", 1,
         "too long"},
