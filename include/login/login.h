@@ -22,11 +22,17 @@ struct client_auth;
 struct conf;
 struct login_auth;
 
+/* Has it proved to be its pool's user? Then any link of that user will do. */
+enum login_proved {
+    LOGIN_PROVED_NOT,
+    LOGIN_PROVED_THERE, /* to a server, or by what one knows */
+    LOGIN_PROVED_HERE   /* to us, by what we know without asking a server */
+};
+
 /* What it has proved; the session keeps it. */
 struct login_proof {
-    int16_t trusting_node;   /* that let it in unasked, without a rule of ours; else VIEW_NO_NODE */
-    bool is_proved : 1;      /* to be its pool's user: any link of that user will do */
-    bool is_proved_here : 1; /* to us, by what we know without asking a server */
+    int16_t trusting_node; /* that let it in unasked, without a rule of ours; else VIEW_NO_NODE */
+    uint8_t proved;        /* enum login_proved */
 };
 
 /* Of a client that asks for the virtual database. */

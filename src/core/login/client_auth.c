@@ -167,10 +167,10 @@ HOT bool client_auth_may_reuse(const struct login_proof *proof, const struct cli
 {
     bool is_over = is_in || client_auth_is_over(a);
 
-    ASSERT(!proof->is_proved || is_over);
+    ASSERT(proof->proved == LOGIN_PROVED_NOT || is_over);
     if (!is_over || (a != NULL && a->needs_server))
         return false;
-    return proof->is_proved || pool_is_trusted(pool) ||
+    return proof->proved != LOGIN_PROVED_NOT || pool_is_trusted(pool) ||
            (is_in && proof->trusting_node == pool->cluster_node);
 }
 

@@ -67,7 +67,7 @@ static void auth_go_on_with_link(struct client_auth *a)
     link_ask_owner(link, false);
     if (a->plan.proof == AUTH_PROOF_SERVER || link->asks == AUTH_SERVER_TRUST)
         return; /* it has been let in */
-    link->opening->may_answer = a->who.proof->is_proved;
+    link->opening->may_answer = a->who.proof->proved != LOGIN_PROVED_NOT;
     if (link_answer_from_book(link, &err) == -1)
         client_auth_stop(a, &err, err.detail[0] != '\0' ? err.detail : NULL);
 }
@@ -183,6 +183,15 @@ static bool auth_was_vouched(const struct client_auth *a)
            auth_lookup_tells_role(a->sa, a->who.startup->database, client_auth_user(a));
 }
 
+/* With pool_hba off, a server that trusts speaks for its own node alone. */
+static enum login_proved auth_proved(const struct client_auth *a)
+{
+    if (!a->facts.has_rule && a->plan.proof == AUTH_PROOF_TRUST)
+        return LOGIN_PROVED_NOT;
+    return a->was_looked_up || a->plan.proof == AUTH_PROOF_SERVER ? LOGIN_PROVED_THERE
+                                                                  : LOGIN_PROVED_HERE;
+}
+
 void client_auth_pass(struct client_auth *a)
 {
     struct login_proof *proof = a->who.proof;
@@ -207,11 +216,8 @@ void client_auth_pass(struct client_auth *a)
         a->who.ops->enter(a->who.owner, console_may_all(a));
         return;
     }
-    /* With pool_hba off, a server that trusts speaks for its own node alone. */
-    proof->is_proved = a->facts.has_rule || a->plan.proof != AUTH_PROOF_TRUST;
-    proof->is_proved_here =
-        proof->is_proved && !a->was_looked_up && a->plan.proof != AUTH_PROOF_SERVER;
-    if (!proof->is_proved)
+    proof->proved = auth_proved(a);
+    if (proof->proved == LOGIN_PROVED_NOT)
         proof->trusting_node = (int16_t)a->who.req->pool->cluster_node;
     auth_learn(a);
     auth_log_pass(a);

@@ -25,7 +25,7 @@ HOT bool client_may_reuse(const struct client *c, const struct pool *pool)
 void client_entitle(const struct client *c, struct pool_request *req)
 {
     req->may_reuse = client_may_reuse(c, req->pool);
-    req->is_proved = c->proof.is_proved;
+    req->is_proved = c->proof.proved != LOGIN_PROVED_NOT;
 }
 
 static bool gate_say(void *owner, struct buf *out, bool is_ok)

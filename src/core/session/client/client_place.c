@@ -37,7 +37,8 @@ void client_place_follow(struct client *c)
 {
     client_place_move(c, c->pool->set->target);
     client_place_learn(c);
-    c->proof.is_proved = c->proof.is_proved && c->proof.is_proved_here;
+    if (c->proof.proved != LOGIN_PROVED_HERE)
+        c->proof.proved = LOGIN_PROVED_NOT;
     c->sstate->greeted_alone = true; /* by another server: it is told what this one says */
 }
 
@@ -63,7 +64,7 @@ bool client_place_login(struct client *c)
     client_place_learn(c);
     if (c->login->auth != NULL)
         client_auth_on_move(c->login->auth);
-    if (!c->proof.is_proved || c->proof.is_proved_here)
+    if (c->proof.proved != LOGIN_PROVED_THERE)
         return true;
     client_end_text(c, "08001",
         "database \"%s\" has moved to another server during the login: connect again",

@@ -46,9 +46,8 @@ struct client_mail {
     uint8_t bound_count;
     uint8_t traces : 2;
     bool is_unix;
-    bool is_proved;
-    bool is_proved_here;
-    uint8_t role; /* enum pool_role */
+    uint8_t proved; /* enum login_proved */
+    uint8_t role;   /* enum pool_role */
 };
 
 /* ---- may it? ---- */
@@ -135,8 +134,7 @@ static void pack_client(const struct client *c, struct buf *out)
     m.bound_count = c->bound_count;
     m.is_unix = c->is_unix;
     m.traces = c->traces;
-    m.is_proved = c->proof.is_proved;
-    m.is_proved_here = c->proof.is_proved_here;
+    m.proved = c->proof.proved;
     m.role = c->pool->role;
     travel_put(out, &m, sizeof m);
 }
@@ -179,7 +177,7 @@ static void pack_login(const struct client *c, struct buf *out)
 {
     struct buf login = {.is_secret = true};
 
-    if (c->proof.is_proved && c->ss->be.book != NULL)
+    if (c->proof.proved != LOGIN_PROVED_NOT && c->ss->be.book != NULL)
         auth_book_pack_login(c->ss->be.book, pool_book_name(c->pool), &login);
     travel_put(out, login.data, login.len);
     buf_free(&login);
@@ -280,8 +278,7 @@ static void unpack_client(struct client *c, const struct client_mail *m)
     c->parsed_count = m->parsed_count;
     c->bound_count = m->bound_count;
     c->traces = m->traces;
-    c->proof.is_proved = m->is_proved;
-    c->proof.is_proved_here = m->is_proved_here;
+    c->proof.proved = m->proved;
 }
 
 static void unpack_pool(
