@@ -35,10 +35,16 @@ struct login_proof {
     uint8_t proved;        /* enum login_proved */
 };
 
+/* Is it judged by pcp.conf, and what has that for it? */
+enum login_pcp {
+    LOGIN_PCP_NOT,
+    LOGIN_PCP_MD5,  /* of its password */
+    LOGIN_PCP_SCRAM /* a verifier */
+};
+
 /* Of a client that asks for the virtual database. */
 struct login_console {
-    bool is_pcp;             /* judged by pcp.conf */
-    bool pcp_is_scram;       /* which has a verifier, not the md5 of a password */
+    uint8_t pcp;             /* enum login_pcp */
     uint32_t pcp_iterations; /* of its verifiers; 0: it has none */
 };
 

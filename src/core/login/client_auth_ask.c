@@ -294,7 +294,7 @@ static void judge_keep_rule(struct judge_job *j, const struct hba_rule *rule)
 static void judge_start(struct client_auth *a, enum judge_kind kind)
 {
     struct judge_job *j = mem_alloc_secret(sizeof *j);
-    bool is_pcp = a->who.console != NULL && a->who.console->is_pcp;
+    bool is_pcp = a->who.console != NULL && a->who.console->pcp != LOGIN_PCP_NOT;
     struct slice user = is_pcp ? slice_of("", 0) : client_auth_user(a); /* no salt there */
     int64_t limit_ms = a->sa->be->conf->authentication_timeout_ms;
 
@@ -406,7 +406,7 @@ static void answer_never(struct client_auth *a)
     struct err err = {0};
 
     cred_free(&a->stored);
-    if (a->who.console != NULL && a->who.console->is_pcp && !a->who.console->pcp_is_scram)
+    if (a->who.console != NULL && a->who.console->pcp == LOGIN_PCP_MD5)
         cred_from_stored(slice_of_str("md500000000000000000000000000000000"), &a->stored);
     else if (scram_verifier_mock(auth_guard_secret(a->sa->guard), client_auth_user(a),
                  usual_iterations(a), false, &a->stored.verifier, &err) == 0)

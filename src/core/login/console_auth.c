@@ -52,9 +52,14 @@ static bool stand_in_is_scram(const struct client_auth *a, unsigned nmd5, unsign
     return pick % (nmd5 + nscram) < nscram;
 }
 
+static uint8_t pcp_of(bool is_scram)
+{
+    return is_scram ? LOGIN_PCP_SCRAM : LOGIN_PCP_MD5;
+}
+
 static void take_line(struct client_auth *a, const struct pcp_line *line)
 {
-    a->who.console->pcp_is_scram = line->is_scram;
+    a->who.console->pcp = pcp_of(line->is_scram);
     if (line->is_scram)
         cred_from_stored(line->value, &a->stored);
     else
@@ -82,7 +87,7 @@ static void look_in_pcp(struct client_auth *a, struct slice text)
     }
     mem_wipe(&v, sizeof v);
     if (!is_known)
-        a->who.console->pcp_is_scram = stand_in_is_scram(a, nmd5, nscram);
+        a->who.console->pcp = pcp_of(stand_in_is_scram(a, nmd5, nscram));
 }
 
 static void find_in_pcp(struct client_auth *a)
@@ -95,8 +100,7 @@ static void find_in_pcp(struct client_auth *a)
     char *text = NULL;
     size_t n = 0;
 
-    a->who.console->is_pcp = true;
-    a->who.console->pcp_is_scram = true;
+    a->who.console->pcp = LOGIN_PCP_SCRAM;
     if (conf_path(a->sa->gen, name, path, sizeof path, &err) == 0 &&
         pcp_conf_read(path, &text, &n, &st, &err) == 0) {
         look_in_pcp(a, slice_of(text, n));
@@ -204,7 +208,7 @@ static bool plan_pcp(struct client_auth *a)
     } else if (rule != NULL && rule->clientcert != HBA_CERT_OFF &&
                a->facts.channel != AUTH_CHANNEL_TLS_CERT) {
         a->plan = plan_refuse("The line of pool_hba.conf asks for a valid client certificate.");
-    } else if (a->who.console->pcp_is_scram) {
+    } else if (a->who.console->pcp == LOGIN_PCP_SCRAM) {
         a->plan = plan_stored(a, AUTH_ASK_SCRAM);
     } else if (may_ask_clear(a)) {
         a->plan = plan_stored(a, AUTH_ASK_PASSWORD);
@@ -220,14 +224,14 @@ bool console_plan(struct client_auth *a)
 {
     struct auth_facts *f = &a->facts;
 
-    if (!a->who.console->is_pcp && a->stored.kind == CRED_NONE &&
+    if (a->who.console->pcp == LOGIN_PCP_NOT && a->stored.kind == CRED_NONE &&
         (f->method == HBA_PASSWORD || f->method == HBA_MD5 || f->method == HBA_SCRAM)) {
         take_learned(a);
         if (a->stored.kind == CRED_NONE)
             find_in_pcp(a);
         a->is_unsure = a->is_unsure && a->stored.kind == CRED_NONE;
     }
-    if (a->who.console->is_pcp)
+    if (a->who.console->pcp != LOGIN_PCP_NOT)
         return plan_pcp(a);
     if (a->rule == NULL && a->stored.kind == CRED_MD5)
         f->method = HBA_MD5;

@@ -29,5 +29,5 @@ bool console_is_listed(const struct client_auth *a)
 
 bool console_may_all(const struct client_auth *a)
 {
-    return a->who.console->is_pcp || is_admin(a);
+    return a->who.console->pcp != LOGIN_PCP_NOT || is_admin(a);
 }
