@@ -48,12 +48,14 @@ struct session_warm {
     struct timer timer; /* runs while there may be any */
 };
 
+/* Do writes go, or wait (view_must_hold_writes)? */
+enum session_hold { WRITES_NOT_KNOWN, WRITES_GO, WRITES_WAIT };
+
 /* Where writes go, as long as the view and the configuration are those. */
 struct session_writes {
     uint64_t version; /* of the view */
     int16_t node;     /* sessions_write_node */
-    bool is_known;
-    bool is_held; /* view_must_hold_writes */
+    uint8_t hold;     /* enum session_hold */
 };
 
 /* One per worker: everything about its clients. */

@@ -442,8 +442,8 @@ int32_t session_find_client(const struct rows_header *rows, uint32_t id, struct 
 /* view_must_hold_writes of the worker's view. */
 static inline bool sessions_must_hold_writes(const struct sessions *ss)
 {
-    if (ss->writes.is_known && ss->writes.version == ss->view.version)
-        return ss->writes.is_held;
+    if (ss->writes.hold != WRITES_NOT_KNOWN && ss->writes.version == ss->view.version)
+        return ss->writes.hold == WRITES_WAIT;
     return view_must_hold_writes(&ss->view);
 }
 /* What SHOW may say of nodes. */

@@ -82,15 +82,15 @@ HOT int sessions_write_node(struct sessions *ss)
     struct session_writes *w = &ss->writes;
     int node;
 
-    if (w->is_known && w->version == atomic_load_explicit(ss->view_version, memory_order_acquire))
+    if (w->hold != WRITES_NOT_KNOWN &&
+        w->version == atomic_load_explicit(ss->view_version, memory_order_acquire))
         return w->node;
     (void)view_refresh(ss->env->shm, &ss->view);
     node = view_write_node(&ss->view);
     /* A node that a reload just added may be in the view before this worker has its address. */
     w->node = (int16_t)(conf_has_node(ss->conf, node) ? node : VIEW_NO_NODE);
     w->version = ss->view.version;
-    w->is_held = view_must_hold_writes(&ss->view);
-    w->is_known = true;
+    w->hold = view_must_hold_writes(&ss->view) ? WRITES_WAIT : WRITES_GO;
     return w->node;
 }
 

@@ -196,7 +196,7 @@ void sessions_set_conf(struct sessions *ss, const struct conf_gen *gen)
 
     ss->gen = gen;
     ss->conf = conf_of(gen);
-    ss->writes.is_known = false;
+    ss->writes.hold = WRITES_NOT_KNOWN;
     ss->logs_statements = sessions_log_statements(gen);
     backend_set_conf(&ss->be, ss->conf);
     sessions_make_rules(ss);
