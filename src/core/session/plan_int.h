@@ -19,6 +19,9 @@
 
 /* Tables written in one transaction that are told apart. */
 #define PLAN_MAX_MARKS 64
+/* Questions for one statement. Views within views take one each; a server that never answers what
+ * was asked must not be asked for ever. */
+#define PLAN_ASKS_MAX 50
 
 /* What is asked on the link that is borrowed for it. */
 enum plan_asking { ASKING_NONE, ASKING_CATALOGUE, ASKING_LSN, ASKING_REPLAY };
@@ -46,12 +49,11 @@ struct plan {
     uint8_t nmarks;
     char tx_status;     /* as ReadyForQuery would say */
     uint8_t reason;     /* enum route_reason of the last decision */
-    uint8_t nasked : 6; /* questions for the statement at hand */
+    uint8_t nasked : 6; /* questions for the statement at hand; PLAN_ASKS_MAX: no more */
     uint8_t asking : 2; /* enum plan_asking */
     /* Relations of a read that is made again: not asked of, or views that write. */
     uint8_t nunsure : 5;
     bool keeps_random : 1;
-    bool ask_failed : 1;
     bool rolls_back : 1;     /* the last statement sent was a lone ROLLBACK */
     bool commits_midway : 1; /* a statement sent commits, but leaves a transaction open */
     bool did_ddl : 1;        /* since the session was at rest, or in the open transaction */
@@ -66,8 +68,16 @@ _Static_assert(PLAN_MAX_MARKS <= UINT8_MAX, "balance.nmarks");
 /* The next statement may ask again. */
 static inline void plan_ask_reset(struct plan *b)
 {
-    b->ask_failed = false;
     b->nasked = 0;
+}
+/* For this one nothing more is asked: it goes where writes go. */
+static inline void plan_ask_stop(struct plan *b)
+{
+    b->nasked = PLAN_ASKS_MAX;
+}
+static inline bool plan_ask_is_over(const struct plan *b)
+{
+    return b->nasked == PLAN_ASKS_MAX;
 }
 
 /* plan_judge.c: needs no link. Called between login and goodbye; c->pool and c->login must be

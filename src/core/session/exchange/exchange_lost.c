@@ -532,7 +532,7 @@ static void lost_out(struct client *c, struct loss *l, enum lost_way way)
         link->expect.failed = false; /* its error was kept from the client */
     s->again.what = AGAIN_NO;
     if (phase_is_asking(l->phase))
-        c->plan->ask_failed = true; /* it is not asked again for this statement's sake */
+        plan_ask_stop(c->plan);
     else
         avoid_node(c, link->pool->cluster_node);
     if (way == LOST_HOMEWARD || way == LOST_OUT_REPEATED) {

@@ -21,9 +21,6 @@
 
 #include "sstate_int.h"
 
-/* Questions for one statement. Views within views take one each; a server that never answers what
- * was asked must not be asked for ever. */
-#define ASK_MAX 50
 /* The question's names are views into the statement: they must outlive it. */
 static struct plan_questions *ask_keep(const struct route_decision *d)
 {
@@ -114,7 +111,7 @@ static bool is_in_doubt(struct client *c, struct slice sql)
     struct route_decision d;
 
     plan_decide_afterwards(c, sql, &d);
-    if (d.is_doubtful && d.must_ask && !b->ask_failed) {
+    if (d.is_doubtful && d.must_ask && !plan_ask_is_over(b)) {
         plan_ask(c, c->link, &d);
         return true;
     }
@@ -198,13 +195,13 @@ void plan_ask_done(struct client *c, struct link *link)
     if (b->asking == ASKING_CATALOGUE)
         plan_questions_free(&b->questions);
     if (link_own_failed(link)) {
-        b->ask_failed = true; /* this statement stays on the primary */
+        plan_ask_stop(b);
         b->wait_is_over = b->asking != ASKING_CATALOGUE;
         CLIENT_LOG(
             c, LVL_DEBUG1, "a question of our own failed on node %d", link->pool->cluster_node);
     }
-    if (b->asking == ASKING_CATALOGUE && ++b->nasked == ASK_MAX)
-        b->ask_failed = true; /* the server's answers answer nothing */
+    if (b->asking == ASKING_CATALOGUE && !plan_ask_is_over(b))
+        b->nasked++;
     b->asking = ASKING_NONE;
     link_forget_failure(link);
     if (b->nunsure == 0)

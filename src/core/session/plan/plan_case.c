@@ -55,7 +55,9 @@ WARM void plan_case_of(struct client *c, struct plan_case *in)
     in->lookup = plan_lookup;
     in->ctx = c;
     in->tx = tx_of(s);
-    in->asking = b->nunsure > 0 ? PLAN_ASK_KEPT : b->ask_failed ? PLAN_ASK_FAILED : PLAN_MAY_ASK;
+    in->asking = b->nunsure > 0        ? PLAN_ASK_KEPT
+                 : plan_ask_is_over(b) ? PLAN_ASK_FAILED
+                                       : PLAN_MAY_ASK;
     in->snapshot = s->errand->leave.snapshot;
     in->leave = leave_of(c);
     in->wal = b->wait_is_over      ? PLAN_WAL_IS_OVER
