@@ -425,12 +425,17 @@ const struct sql_facts *effects_executed(const struct client *c, const struct sq
 /* What has to be known before a statement is sent. */
 /* What is then on its link, and followed by nobody. DISCARD ALL undoes a setting, and no MORE. */
 enum sstate_leaves { SSTATE_LEAVES_NOTHING, SSTATE_LEAVES_SETTING, SSTATE_LEAVES_MORE };
+/* What changes anything is not sent while something else runs. */
+enum sstate_changes {
+    SSTATE_CHANGES_NOTHING,
+    SSTATE_CHANGES_TX,     /* words of a transaction, and nothing else */
+    SSTATE_CHANGES_SESSION /* something that is followed, or what ties */
+};
 struct effects {
-    uint32_t pins;  /* it ties the session, by reason */
-    bool any;       /* it changes something that is followed */
-    bool alone;     /* it is not sent while anything else runs: changes, or a transaction's words */
-    bool look;      /* whether it ties is for the server to say, once it is done */
-    uint8_t leaves; /* enum sstate_leaves */
+    uint32_t pins;   /* it ties the session, by reason */
+    bool look;       /* whether it ties is for the server to say, once it is done */
+    uint8_t leaves;  /* enum sstate_leaves */
+    uint8_t changes; /* enum sstate_changes */
 };
 void effects_of(const struct sql_facts *facts, struct slice sql, struct effects *out);
 /* effects_of for this client: with pg_temp in its search_path what it creates may be temporary. */

@@ -294,13 +294,15 @@ WARM APART static enum feed_step query_closely(struct client *c, struct feed_run
     if (!is_plain && follow_virtual_query(c, sql, facts))
         return FEED_LOCAL;
     memset(&e, 0, sizeof e);
-    e.alone = (traits & EFFECTS_IS_TX_WORD) != 0 && c->sstate->mode != CONF_POOL_STATEMENT;
-    is_known = is_plain || e.alone;
+    if ((traits & EFFECTS_IS_TX_WORD) != 0 && c->sstate->mode != CONF_POOL_STATEMENT)
+        e.changes = SSTATE_CHANGES_TX;
+    is_known = is_plain || e.changes != SSTATE_CHANGES_NOTHING;
     if (!is_known)
         effects_here(c, facts, sql, &e);
     if (must_tell_lost(c, facts, &err) || (!is_known && is_refused(c, &e, facts, &err)))
         return refuse(c, &err, tell_query);
-    step = exchange_begin_query(c, run, sql, msg, &facts, e.alone || follow_sql_go_alone(c, facts));
+    step = exchange_begin_query(c, run, sql, msg, &facts,
+        e.changes != SSTATE_CHANGES_NOTHING || follow_sql_go_alone(c, facts));
     if (step != FEED_PASS)
         return step;
     if (!is_known)

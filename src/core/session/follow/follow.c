@@ -522,7 +522,7 @@ WARM void follow_note(struct client *c, struct slice sql, const struct sql_facts
     else if (e.leaves == SSTATE_LEAVES_SETTING && c->link != NULL)
         c->link->must_clean = true;
     s->look_at_pins = s->look_at_pins || e.look;
-    if (e.any)
+    if (e.changes == SSTATE_CHANGES_SESSION)
         s->exchange.hold = true;
     note_end_of_text(c, sql);
 }

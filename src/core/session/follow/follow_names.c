@@ -55,8 +55,8 @@ static void judge_new(struct client *c, struct prep *p)
 
     p->count = (uint8_t)count_kind_of(prep_sql(p));
     effects_of(facts, prep_sql(p), &e);
-    p->has_effects =
-        facts->status != SQL_OK || e.any || e.pins != 0 || sstate_text_is_doubtful(c, prep_sql(p));
+    p->has_effects = facts->status != SQL_OK || e.changes == SSTATE_CHANGES_SESSION ||
+                     sstate_text_is_doubtful(c, prep_sql(p));
     for (i = 0; i < facts->nstmts; i++)
         p->has_effects = p->has_effects || sstate_names_a_statement(&facts->stmts[i]) ||
                          facts->stmts[i].tx.op != SQL_TX_NONE || facts->stmts[i].kind == SQL_DDL ||
@@ -492,7 +492,7 @@ bool follow_names_go_last(struct client *c, const char *p, const char *end)
         is_sure = is_sure || (m.type == FE_PARSE && m.name.n == 0);
         if (m.type == FE_PARSE) {
             effects_here(c, plan_facts(c->ss, m.sql), m.sql, &e);
-            if (e.alone)
+            if (e.changes != SSTATE_CHANGES_NOTHING)
                 return true;
         } else if (m.type == FE_BIND) {
             n = names_find(&c->sstate->names, m.name);

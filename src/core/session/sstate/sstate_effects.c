@@ -129,18 +129,18 @@ static void effects_of_functions(const struct sql_stmt *st, struct slice sql, st
         } else if (has_prefix(name, "pg_advisory_lock") ||
                    has_prefix(name, "pg_try_advisory_lock")) {
             out->pins |= ROWS_PIN(PIN_REASON_ADVISORY_LOCK);
-            out->any = true;
+            out->changes = SSTATE_CHANGES_SESSION;
         } else if (effects_is_unlock(name)) {
-            out->any = true;
+            out->changes = SSTATE_CHANGES_SESSION;
         } else if (leaves_state(&st->funcs[i])) {
             out->pins |= ROWS_PIN(PIN_REASON_UNKNOWN);
-            out->any = true;
+            out->changes = SSTATE_CHANGES_SESSION;
             out->leaves = SSTATE_LEAVES_MORE;
         }
     }
     if (!sets)
         return;
-    out->any = true;
+    out->changes = SSTATE_CHANGES_SESSION;
     if (!can_follow_calls(st, sql)) /* of all of them, once */
         out->pins |= ROWS_PIN(PIN_REASON_SETTING);
 }
@@ -195,7 +195,8 @@ static void effects_of_stmt(const struct sql_stmt *st, struct slice text, struct
              out->leaves == SSTATE_LEAVES_NOTHING)
         out->leaves = SSTATE_LEAVES_SETTING;
     out->pins |= pins;
-    out->any = out->any || out->leaves != 0 || pins != 0 || is_followed(st, text);
+    if (out->leaves != 0 || pins != 0 || is_followed(st, text))
+        out->changes = SSTATE_CHANGES_SESSION;
     out->look =
         out->look || names_temp || (is_temp && slice_contains(text, "commit")); /* ON COMMIT DROP */
     effects_of_functions(st, text, out);
@@ -203,15 +204,14 @@ static void effects_of_stmt(const struct sql_stmt *st, struct slice text, struct
 
 WARM void effects_of(const struct sql_facts *facts, struct slice sql, struct effects *out)
 {
-    bool tx = false;
     uint32_t i;
 
     memset(out, 0, sizeof *out);
     for (i = 0; i < facts->nstmts; i++) {
         effects_of_stmt(&facts->stmts[i], sql, out);
-        tx = tx || facts->stmts[i].tx.op != SQL_TX_NONE;
+        if (facts->stmts[i].tx.op != SQL_TX_NONE && out->changes == SSTATE_CHANGES_NOTHING)
+            out->changes = SSTATE_CHANGES_TX;
     }
-    out->alone = tx || out->any || out->pins != 0;
 }
 
 static bool creates(const struct sql_facts *facts)
@@ -297,11 +297,12 @@ static void effects_of_execute(
     if (executes(&facts->stmts[0]) || slice_contains(text, "pg_temp") ||
         (facts->stmts[0].kind == SQL_PREPARE && !may_have_effects(text)))
         e.pins |= ROWS_PIN(PIN_REASON_UNKNOWN); /* further names, made and named by it */
+    if (e.pins != 0)
+        e.changes = SSTATE_CHANGES_SESSION;
     out->pins |= e.pins;
-    out->any = out->any || e.any || e.pins != 0;
-    out->alone = out->alone || e.alone || e.pins != 0;
     out->look = out->look || e.look;
     out->leaves = out->leaves < e.leaves ? e.leaves : out->leaves;
+    out->changes = out->changes < e.changes ? e.changes : out->changes;
 }
 
 WARM void effects_here(
@@ -321,7 +322,8 @@ WARM void effects_here(
         (facts->nstmts == 1 || !slice_contains(sql, "pg_temp")))
         return;
     out->pins |= ROWS_PIN(PIN_REASON_TEMP_TABLE);
-    out->any = out->alone = out->look = true;
+    out->look = true;
+    out->changes = SSTATE_CHANGES_SESSION;
 }
 
 bool effects_takes_advisory_locks(const struct sql_stmt *st)
@@ -346,7 +348,7 @@ static bool is_plain(const struct sql_facts *facts, struct slice sql)
         effects_takes_advisory_locks(st))
         return false;
     effects_of(facts, sql, &e);
-    return !e.alone;
+    return e.changes == SSTATE_CHANGES_NOTHING;
 }
 
 /* Of a text that is plain. Texts like it differ in literals and comments alone. */
