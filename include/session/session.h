@@ -119,7 +119,6 @@ struct sessions {
     struct list clients;
     uint32_t nclients;
     uint64_t served;
-    uint64_t own_bytes;      /* sent to clients by ourselves */
     uint64_t wrong_edges;    /* phases of sessions that followed another as they may not: bugs */
     uint16_t wrong_told[16]; /* by phase: the wrong edges from it that the log has, a bit each */
     struct task publish;
