@@ -124,7 +124,8 @@ struct names_heard {
     struct prepset *preps; /* what it knows, put right here; NULL: it is dead */
     bool saw_error;
     bool has_failed_tx; /* its transaction has failed, and undoes nothing of this */
-    int ntags; /* of several statements in one query: how many have ended; -1: it was none */
+    int ntags;       /* of several statements in one query: how many have ended; -1: it was none */
+    uint32_t string; /* the serial of that query */
     uint32_t lost_query; /* the serial, and 1, of a Query whose link died; or 0 */
 };
 

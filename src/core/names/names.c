@@ -345,7 +345,7 @@ static bool has_worked(const struct names_heard *heard, const struct names_run *
 {
     if (!heard->saw_error)
         return true;
-    if (heard->ntags >= 0)
+    if (heard->ntags >= 0 && run->serial == heard->string)
         return run->at < heard->ntags;
     return run->is_done && heard->lost_query != run->serial + 1;
 }

@@ -71,10 +71,12 @@ struct exchange {
 
 /* The string of statements in the present exchange; ends with it. */
 struct exchange_string {
-    uint16_t ntags; /* statements that have ended */
-    uint16_t at;    /* the one that is being noted */
-    bool is_last;   /* there is none behind it */
-    bool is_unread; /* our grammar rejects a text of it: does the server take it, nobody knows what
+    uint16_t ntags;  /* statements of the exchange that have ended */
+    uint16_t ndone;  /* of the string */
+    uint32_t serial; /* of its op: others of the exchange may be in front of it */
+    uint16_t at;     /* the one that is being noted */
+    bool is_last;    /* there is none behind it */
+    bool is_unread;  /* our grammar rejects a text of it: does the server take it, nobody knows what
                        that did */
 };
 

@@ -287,7 +287,7 @@ START_TEST(a_string)
 {
     struct names_heard heard = {.preps = &preps, .saw_error = true, .ntags = 1};
 
-    serial++;
+    heard.string = ++serial;
     prepare('a', '1');
     names_find(&all, slice_of_str("a"))->made.at = 0;
     prepare('b', '2');
@@ -298,6 +298,21 @@ START_TEST(a_string)
     heard.ntags = -1;
     heard.lost_query = serial + 1;
     (void)names_note_tag(&way, serial);
+    (void)names_settle_sql(&way, &heard);
+    ck_assert_str_eq(shown(), "a1");
+}
+END_TEST
+
+/* What was executed in front of the string in its exchange has a tag of its own. */
+START_TEST(in_front_of_a_string)
+{
+    struct names_heard heard = {.preps = &preps, .saw_error = true};
+
+    serial++;
+    prepare('a', '1');
+    (void)names_note_tag(&way, serial);
+    heard.string = ++serial;
+    prepare('b', '2');
     (void)names_settle_sql(&way, &heard);
     ck_assert_str_eq(shown(), "a1");
 }
@@ -418,6 +433,7 @@ int main(void)
     tcase_add_loop_test(tc, a_portal, 0, (int)(sizeof portals / sizeof portals[0]));
     tcase_add_test(tc, a_dead_link);
     tcase_add_test(tc, a_string);
+    tcase_add_test(tc, in_front_of_a_string);
     tcase_add_test(tc, the_limit);
     tcase_add_test(tc, nothing_means_one_that_is_gone);
     tcase_add_test(tc, the_name_of_a_content);

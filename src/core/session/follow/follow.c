@@ -265,15 +265,16 @@ WARM void follow_note_tag(struct client *c, struct slice tag)
 {
     struct sstate *s = c->sstate;
     uint32_t serial = expect_head_serial(&c->link->expect);
+    bool is_of_string = s->exchange.in_string && serial == s->errand->string.serial;
     struct tx_end *e = s->errand->ends;
 
     s->errand->string.ntags++;
+    s->errand->string.ndone += is_of_string;
     if (names_note_tag(&s->errand->way, serial) && slice_eq_str(tag, "DISCARD ALL")) {
         note_discarded(s);
         c->kind->routed(c, ROUTED_DISCARD);
     }
-    if (e == NULL || e->serial != serial ||
-        (s->exchange.in_string && e->at + 1 != s->errand->string.ntags))
+    if (e == NULL || e->serial != serial || (is_of_string && e->at + 1 != s->errand->string.ndone))
         return;
     s->errand->ends = e->next;
     if (slice_eq_str(tag, "ROLLBACK"))
@@ -504,8 +505,11 @@ WARM void follow_note(struct client *c, struct slice sql, const struct sql_facts
         return;
     }
     effects_here(c, facts, sql, &e);
-    if (s->exchange.in_string && c->link != NULL)
+    if (s->exchange.in_string && c->link != NULL) {
         s->errand->op_flags |= OP_TAGS;
+        s->errand->string.serial = expect_next_serial(&c->link->expect);
+        s->errand->string.ndone = 0;
+    }
     for (i = 0; i < facts->nstmts; i++) {
         s->errand->string.at = (uint16_t)i;
         s->errand->string.is_last = i + 1 == facts->nstmts;
