@@ -156,7 +156,8 @@ static void note_end(
     while (*pp != NULL)
         pp = &(*pp)->next;
     e = *pp = end_new(s->errand);
-    e->serial = expect_next_serial(&c->link->expect);
+    /* One that is skipped is no op: the next number is its Sync's. */
+    e->serial = expect_next_serial(&c->link->expect) - (c->link->expect.skipping ? 1 : 0);
     e->at = s->errand->string.at;
     e->is_last = s->errand->string.is_last;
     e->kind = end_kind(st, failed);
