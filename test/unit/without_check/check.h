@@ -18,6 +18,7 @@
 typedef int Suite;
 typedef int TCase;
 typedef int SRunner;
+typedef void (*SFun)(void);
 
 #define CK_ENV    0
 #define CK_NORMAL 0
