@@ -454,8 +454,15 @@ static void conf_note_unbuilt(struct conf_reading *load, const struct conf *c)
 /* Files of old releases chose the mode by other names. */
 static void conf_check_old_mode(struct conf_reading *load)
 {
+    static const struct conf_refused native = {"replication_mode", "on",
+        "Set backend_clustering_mode = 'native_replication' and take this line out."};
+    const struct conf_ref ref = {conf_param_named(CONF_SCOPE_GLOBAL, native.old_name), -1};
     const struct conf_refused *old = load->old_mode;
 
+    if (load->gen->conf.replication_mode) { /* its name is known: pgpool-II reads it still */
+        old = &native;
+        load->old_mode_at = *conf_slot_of(load, &ref);
+    }
     if (old != NULL && !conf_is_set(load, "backend_clustering_mode"))
         conf_report_add(load->report, CONF_ERROR, load->old_mode_at.file, load->old_mode_at.line,
             old->hint, "%s = %s chose a mode that this file does not get any more", old->old_name,

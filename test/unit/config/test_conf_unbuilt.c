@@ -56,6 +56,10 @@ START_TEST(modes_of_old_releases)
     conf_test_bad(
         CONF_TEST_SERVER "master_slave_sub_mode = 'slony'\nwd_hostname = 'x'\n", 3, "chose a mode");
     conf_test_bad(CONF_TEST_SERVER "master_slave_sub_mode = 'logical'\n", 3, "chose a mode");
+    conf_test_bad(CONF_TEST_SERVER "replication_mode = yes\n", 3, "chose a mode");
+    conf_test_warns(CONF_TEST_SERVER "replication_mode = on\n"
+                                     "backend_clustering_mode = 'native_replication'\n",
+        CONF_NOTE, 3, "has no effect");
     conf_test_warns(
         CONF_TEST_SERVER "master_slave_sub_mode = 'stream'\n", CONF_WARNING, 3, "was removed");
     conf_test_warns(CONF_TEST_SERVER "master_slave_sub_mode = 'logical'\n"
