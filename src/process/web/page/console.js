@@ -277,7 +277,7 @@ const pages = {
     const [recoveries, watchdog, votes] = await Promise.all(["recovery", "watchdog", "watchdog_events"].map((name) => rows(name)));
     return [el("h1", {}, word("servers")), card(null, picture(nodes.rows)), card(null, nodeRow(nodes.rows)),
       card(word("statements"), table([column("#", "node_id"), { title: word("address"), cell: (n) => `${n.hostname}:${n.port}` },
-        ...[["select_cnt", "SELECT"], ["insert_cnt", "INSERT"], ["update_cnt", "UPDATE"], ["delete_cnt", "DELETE"], ["ddl_cnt", "DDL"], ["other_cnt", "…"], ["error_cnt", "ERROR"], ["fatal_cnt", "FATAL"]]
+        ...[["select_cnt", "SELECT"], ["insert_cnt", "INSERT"], ["update_cnt", "UPDATE"], ["delete_cnt", "DELETE"], ["ddl_cnt", "DDL"], ["other_cnt", word("otherStatements")], ["error_cnt", "ERROR"], ["fatal_cnt", "FATAL"]]
           .map(([key, title]) => ({ title, kind: "number", cell: (n) => short(n[key]) }))], stats.rows)),
       card(word("nodeTimes"), table([column("#", "node_id"), { title: word("address"), cell: (n) => `${n.hostname}:${n.port}` }, { title: word("requests"), kind: "number", cell: (n) => short(n.requests) },
         { title: word("meanTime"), kind: "number", cell: (n) => n.requests === 0 ? "" : `${short(n.query_time_us / n.requests / 1000)} ms` },

@@ -13,6 +13,7 @@ const WORDS = {
   gone: ["Pgpool does not answer. Still trying …", "pgpool が応答しません。再試行しています…"],
   operator: ["Operator", "運用者"], viewer: ["Viewer", "閲覧者"], language: ["日本語", "English"],
   other: ["And further:", "ほかに:"],
+  otherStatements: ["Other", "その他"],
   waiting: ["Waiting", "待機中"], links: ["Server connections", "サーバー接続"], perSecond: ["Statements / s", "文 / 秒"],
   txPerSecond: ["Transactions / s", "トランザクション / 秒"], mean: ["Mean time", "平均時間"], ms: ["ms", "ミリ秒"],
   hour: ["1 hour", "1 時間"], minutes: ["10 minutes", "10 分"], day: ["1 day", "1 日"],
