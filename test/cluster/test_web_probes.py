@@ -2,6 +2,7 @@
 """test_web_probes: what load balancers and container managers ask over HTTP."""
 import contextlib
 import os
+import re
 import resource
 import signal
 import socket
@@ -83,6 +84,7 @@ def test_servers_go_and_come(start_pool):
             trio.nodes[node].stop(signal.SIGQUIT)
         said = web.wait_status(pool.web, "/readyz", 503).text
         assert "No PostgreSQL server can be used, of 3" in said
+        waits.wait_for("the cause is told", lambda: re.search(r"nobody can log in \(server \d: .*(refused|failed)", web.ask(pool.web, "/readyz").text))
         assert web.ask(pool.web, "/livez").status == 200
         assert web.ask(pool.web, "/replica").status == 503
     finally:

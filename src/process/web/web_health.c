@@ -140,6 +140,17 @@ static int count_nodes(const struct judge *j)
     return n;
 }
 
+/* Of the first server of which something was said: where all are down they mostly are so for one
+ * reason. */
+static void set_first_cause(struct judge *j, int arg)
+{
+    int i;
+
+    for (i = 0; i < j->conf->nnodes && j->args[arg][0] == '\0'; i++)
+        if (conf_has_node(j->conf, i) && j->f->cause[i][0] != '\0')
+            snprintf(j->args[arg], ARG_BYTES, " (server %d: %s)", i, j->f->cause[i]);
+}
+
 static void judge_process(struct judge *j)
 {
     if (j->f->is_stopping)
@@ -148,6 +159,7 @@ static void judge_process(struct judge *j)
         add(j, WEB_TROUBLE_NO_WORKER);
     if (web_health_usable(j->v) == 0) {
         set_number(j, 0, count_nodes(j));
+        set_first_cause(j, 1);
         add(j, WEB_TROUBLE_NO_SERVER);
     }
     if (j->f->orders & ORDER_DRAIN)

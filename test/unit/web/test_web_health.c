@@ -147,6 +147,11 @@ START_TEST(test_no_server)
     judge();
     ck_assert_int_eq(troubles[0].kind, WEB_TROUBLE_NO_SERVER);
     ck_assert(!web_trouble_may_log_in(troubles[0].kind));
+    ck_assert_str_eq(troubles[0].en, "No PostgreSQL server can be used, of 2: nobody can log in.");
+    snprintf(facts.cause[1], sizeof facts.cause[1], "certificate verify failed");
+    judge();
+    ck_assert_str_eq(troubles[0].en, "No PostgreSQL server can be used, of 2: nobody can log in "
+                                     "(server 1: certificate verify failed).");
 }
 END_TEST
 
