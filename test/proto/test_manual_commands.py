@@ -152,6 +152,16 @@ def test_named_reports_exist(pg, start_pool):
         assert not [(name, m.fields) for name in sorted(named) for m in w.simple(f"SHOW {name}") if m.type == "E"]
 
 
+def test_every_reason_to_wait_is_in_the_table():
+    """What SHOW POOL_QUEUE may say has a row of the how-to, with what to do."""
+    (listed,) = re.findall(r"#define WAIT_REASONS\(X\)(.*?)\n\n", (TOP / "include/ipc/rows.h").read_text(encoding="utf-8"), re.S)
+    reasons = re.findall(r'"([a-z ]+)"', listed)
+    assert len(reasons) > 10
+    rows = re.findall(r"^\| (.*?) \| .+ \| .+ \|$", (TOP / "doc/user/how-to.md").read_text(encoding="utf-8"), re.M)
+    named = {name for row in rows for name in re.findall(r"`([^`]+)`", row)}
+    assert set(reasons) <= named, set(reasons) - named
+
+
 def test_pools_conf(folder):
     """The file of pools that the manual shows."""
     (block,) = [b for b in blocks("pools-conf.md") if any(line.startswith("[") for line in b)]
