@@ -14,6 +14,12 @@ _pgpool() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} program=${COMP_WORDS[0]} words=
     local -a run=("$program")
     COMPREPLY=()
+    # --name=value is three words to bash.
+    if [[ $cur == = ]]; then
+        cur=
+    elif [[ $prev == = && $COMP_CWORD -gt 1 ]]; then
+        prev=${COMP_WORDS[COMP_CWORD - 2]}
+    fi
     [[ ${program##*/} == pgpool && ${COMP_WORDS[1]-} == top && $COMP_CWORD -gt 1 ]] && run+=(top)
     case ${program##*/}:$prev in
     *:-f | *:--config-file | *:--hba-file | *:--pcp-file | *:--key-file | *:--input-file | *:--import-pgbouncer | *:--into | \

@@ -76,10 +76,11 @@ ZSH = shutil.which("zsh")
 # What compadd would offer is printed; words that do not fit what is typed are zsh's to leave out.
 IN_ZSH = """compadd() { [[ $1 == -- ]] && shift; print -l -- "$@"; }
 _files() { print -- FILES; }
+compset() { }
 complete_words() { local -a words; words=("$@"); local CURRENT=$#words; source "$SCRIPT"; }
 for line in "${(f)LINES_TO_TRY}"; do
     print -- "= $line"
-    if [[ $line == *' -' ]]; then complete_words ${(s: :)line}; else complete_words ${(s: :)line} ''; fi
+    if [[ $line == *' -' || $line == *= ]]; then complete_words ${(s: :)line}; else complete_words ${(s: :)line} ''; fi
 done
 """
 
@@ -88,7 +89,7 @@ done
 def test_zsh(folder):
     """What its file says, read by zsh: the same options, files and words."""
     programs = [p for p in PROGRAMS if p != "pgpool top" or (folder / "pgpool-top").exists()]
-    lines = [f"{program} -" for program in programs] + ["pgpool -m", "pgpool -f", "wd_cli -I", "pgpool --describe"]
+    lines = [f"{program} -" for program in programs] + ["pgpool -m", "pgpool -f", "wd_cli -I", "pgpool --describe", "pg_enc --format="]
     done = subprocess.run([ZSH, "-f", "-c", IN_ZSH], capture_output=True, text=True, check=True, timeout=120, cwd=folder,
                           env={**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "LINES_TO_TRY": "\n".join(lines),
                                "SCRIPT": str(SCRIPT.with_name("_pgpool"))})
@@ -97,6 +98,7 @@ def test_zsh(folder):
     for program in programs:
         assert found[f"{program} -"] >= options_of(program), (program, options_of(program) - found[f"{program} -"])
     assert found["pgpool -m"] >= {"smart", "fast", "immediate"} and "FILES" in found["pgpool -f"]
+    assert found["pg_enc --format="] == {"aes", "gcm", "scram", ""}
     assert found["wd_cli -I"] >= {"DEAD", "ALIVE"} and found["pgpool --describe"] >= {"sample", "man", "roff", "json"}
 
 
@@ -106,6 +108,7 @@ def test_words(folder):
     assert offered(folder, "pgpool", "--describe", "") == {"sample", "man", "roff", "json"}
     assert offered(folder, "wd_cli", "-I", "D") == {"DEAD"}
     assert offered(folder, "pg_enc", "--format", "g") == {"gcm"}
+    assert offered(folder, "pg_enc", "--format", "=") == {"aes", "gcm", "scram"} and offered(folder, "pg_enc", "--format", "=", "g") == {"gcm"}
     (folder / "a.conf").touch()
     assert "a.conf" in offered(folder, "pgpool", "-f", "a.c")
     if (folder / "pgpool-top").exists():
