@@ -47,10 +47,30 @@ bool errors_are_as_good(char tx, const char *msg, uint32_t len, const char *want
     return tx == 'E' && is_refusal(&m) && is_refusal(&due);
 }
 
+bool errors_are_lost_savepoint(char tx, const struct errmsg *m)
+{
+    return tx == 'E' && slice_eq_str(m->sqlstate, "3B001");
+}
+
+bool errors_are_portal_elsewhere(char tx, char message, const struct errmsg *m)
+{
+    return (world.opts.nnodes > 1 || world.opts.mode == WORLD_TRANSACTION) && tx != 'I' &&
+           (message == FE_EXECUTE || message == FE_DESCRIBE) && slice_eq_str(m->sqlstate, "34000");
+}
+
+bool errors_are_not_described(char tx, char message, const struct errmsg *m)
+{
+    return tx == 'E' && message == FE_DESCRIBE && slice_eq_str(m->sqlstate, "25P02");
+}
+
+bool errors_are_lost_link(const struct errmsg *m)
+{
+    return memcmp(m->sqlstate.p, "08", 2) == 0 || memcmp(m->sqlstate.p, "57P", 3) == 0;
+}
+
 bool errors_are_trouble(const struct errmsg *m)
 {
-    return memcmp(m->sqlstate.p, "08", 2) == 0 || memcmp(m->sqlstate.p, "57P", 3) == 0 ||
-           slice_eq_str(m->sqlstate, "53300") ||
+    return errors_are_lost_link(m) || slice_eq_str(m->sqlstate, "53300") ||
            (world.nswitches + world.nfenced > 0 && slice_eq_str(m->sqlstate, "25006"));
 }
 

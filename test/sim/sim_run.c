@@ -387,6 +387,10 @@ static const char *const once_failed[][8] = {
     {"--wild", "--calm", "--mode", "session", "--servers", "3", "--seed", "73"},
     {"--wild", "--mode", "statement", "--servers", "1", "--seed", "119"},
     {"--wild", "--mode", "session", "--servers", "3", "--seed", "63"},
+    {"--wild", "--mode", "transaction", "--servers", "3", "--seed", "334"},
+    {"--wild", "--mode", "transaction", "--servers", "3", "--seed", "505"},
+    {"--wild", "--mode", "transaction", "--servers", "1", "--seed", "408"},
+    {"--wild", "--mode", "transaction", "--servers", "1", "--seed", "530"},
 };
 #define NONCE (int)(sizeof once_failed / sizeof once_failed[0])
 

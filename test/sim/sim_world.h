@@ -150,6 +150,17 @@ bool errors_are_same(const char *a, uint32_t alen, const char *b);
 /* True when the error at hand is no worse an answer than the one that is due, with `tx` before it.
  */
 bool errors_are_as_good(char tx, const char *msg, uint32_t len, const char *want);
+/* With `tx` before it, in answer to this message: a failed transaction that died with its link has
+ * no savepoints. */
+bool errors_are_lost_savepoint(char tx, const struct errmsg *m);
+/* The unnamed portal of a sequence that ran elsewhere, or of a BEGIN that was answered by pgpool,
+ * executed once more by a later one. */
+bool errors_are_portal_elsewhere(char tx, char message, const struct errmsg *m);
+/* In a failed transaction a statement that the link lacks cannot be brought there, to be described
+ * as one without columns. */
+bool errors_are_not_described(char tx, char message, const struct errmsg *m);
+/* It says that a connection was lost. */
+bool errors_are_lost_link(const struct errmsg *m);
 /* It says that something went wrong outside. */
 bool errors_are_trouble(const struct errmsg *m);
 /* Fails the run: `msg` came where `want` is due. */
