@@ -183,8 +183,26 @@ static void conf_check_nodes(struct conf_reading *load, const struct conf *c)
 
 /* ---- the rest ---- */
 
+/* A login that is passed on opens one server, and tells us nothing for another one. */
+static void conf_note_passed_on(struct conf_reading *load, const struct conf *c)
+{
+    char hint[CONF_NAME_SIZE + 160];
+
+    if (!c->load_balance_mode || conf_writes_everywhere(c) || c->nnodes < 2 ||
+        c->auth_user[0] != '\0')
+        return;
+    snprintf(hint, sizeof hint,
+        "auth_user%s%.*s%s has them looked up in the servers, and pgpool judges their logins then.",
+        c->sr_check_user[0] == '\0' ? "" : " = '", CONF_NAME_SIZE, c->sr_check_user,
+        c->sr_check_user[0] == '\0' ? "" : "'");
+    CONF_COMPLAIN_AT(load, CONF_NOTE, "load_balance_mode", hint,
+        "where servers ask for passwords, users who are not in pool_passwd read on the primary "
+        "alone");
+}
+
 static void conf_check_balance(struct conf_reading *load, const struct conf *c)
 {
+    conf_note_passed_on(load, c);
     if (c->read_only_function_list.n > 0 && c->write_function_list.n > 0)
         CONF_COMPLAIN_AT(load, CONF_ERROR, "write_function_list", "Keep one of the two lists.",
             "read_only_function_list and write_function_list are both set");

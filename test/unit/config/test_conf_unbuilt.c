@@ -83,6 +83,30 @@ START_TEST(a_quote_in_an_item_is_a_quote)
 }
 END_TEST
 
+#define TWO_SERVERS CONF_TEST_SERVER "backend_hostname1 = 'h1'\nbackend_port1 = 5432\n"
+
+/* Nobody has to find out from the log, once somebody has logged in, whose reads will not be
+ * balanced. */
+START_TEST(the_price_of_passing_logins_on_is_told)
+{
+    static const char *const silent[] = {CONF_TEST_SERVER, TWO_SERVERS "load_balance_mode = off\n",
+        TWO_SERVERS "auth_user = 'looker'\n",
+        TWO_SERVERS "backend_clustering_mode = 'native_replication'\n"};
+    struct conf_report report;
+    struct conf_gen *gen;
+    size_t i;
+
+    conf_test_warns(
+        TWO_SERVERS "load_balance_mode = on\n", CONF_NOTE, 5, "read on the primary alone");
+    for (i = 0; i < sizeof silent / sizeof silent[0]; i++) {
+        gen = conf_test_load(silent[i], &report);
+        ck_assert_msg(report.n == 0, "file %zu", i);
+        conf_gen_free(&gen);
+        conf_report_fini(&report);
+    }
+}
+END_TEST
+
 START_TEST(old_limits_are_told)
 {
     struct conf_report report;
@@ -149,6 +173,7 @@ int main(void)
     tcase_add_test(rules, what_is_not_built_is_told);
     tcase_add_test(rules, what_is_refused_is_an_error);
     tcase_add_test(rules, modes_of_old_releases);
+    tcase_add_test(rules, the_price_of_passing_logins_on_is_told);
     tcase_add_test(rules, old_limits_are_told);
     tcase_add_test(rules, a_quote_in_an_item_is_a_quote);
     suite_add_tcase(s, rules);
