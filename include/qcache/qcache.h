@@ -83,6 +83,14 @@ void qcache_note_judged(
 void qcache_settle_judged(const struct cache_deps *judged, struct cache_gens *gens,
     cache_cell database, struct cache_written at);
 
+/* --- qcache_result.c: the answer --- */
+
+/* Of the reply to so many statements the messages that are the result of one of them: [columns]
+ * rows tag. p == NULL: they are something else, or those of another statement are, or it has
+ * columns where it should have none, or the other way round. */
+struct slice qcache_result_in(
+    struct slice in, unsigned number, unsigned nstatements, bool has_shape);
+
 /* --- qcache_oracle.c: the question --- */
 
 /* More names than this are not asked about. */
@@ -108,8 +116,10 @@ bool qcache_rules_table_is_safe(const struct qcache_rules *r, struct slice name)
 bool qcache_rules_table_is_unsafe(const struct qcache_rules *r, struct slice name);
 /* Seconds that results of a table are kept; 0: until it changes. */
 int64_t qcache_rules_expire_s(const struct qcache_rules *r, struct slice name);
-/* A function that is stable and depends on settings and arguments alone, or is listed. */
-bool qcache_rules_function_is_safe(const struct qcache_rules *r, struct slice name);
+/* A function that is stable and depends on settings and arguments alone, or is listed. One that
+ * users made is not the server's own of its name. */
+bool qcache_rules_function_is_safe(
+    const struct qcache_rules *r, struct slice name, bool is_of_user);
 
 /* What a session has SET may change results. */
 bool qcache_setting_matters(struct slice name);

@@ -18,6 +18,8 @@ SCHEMA = """\
 create table t (a int primary key); create unlogged table u (a int); create sequence sq; create schema s; create table s.t (a int);
 create view v as select * from t where a > 1; create view vv as select v.* from v, s.t;
 create view v_time as select current_date as d, a from t; create view v_char as select to_char(now(), 'x') as c;
+create view v_who as select a, current_user, current_role, user as u, session_user from t; create view v_schema as select a, current_schema from t;
+create view v_who_now as select a, current_user, localtime from t;
 create view v_old_time as select a from t where ('now'::text)::date > '2020-1-1'; -- CURRENT_DATE, as a dump of 9.6 has it
 create view v_sample as select * from t tablesample bernoulli (50); create view v_text as select '1'::text::int as a from t;
 create materialized view m as select * from t;
@@ -27,13 +29,17 @@ create table h (a int); create table h1 () inherits (h);
 create table child (a int references t on delete cascade); create table grandchild (a int references t on update set null);
 create table plain_fk (a int references t);
 create function f_vol() returns int language sql volatile as 'select 1';
+create function to_char(t, int) returns text language sql stable as 'select v::text from v';
 create function f_stable(int) returns int language sql stable as 'select 1';
 create function touch() returns trigger language plpgsql as 'begin new.a := coalesce(new.a, 1); return new; end';
 create function writes() returns trigger language plpgsql as 'begin insert into u values (1); return new; end';
+create function "schreibt_ä"(int) returns int language sql volatile as 'insert into u values (1) returning 1';
+create function calls_far() returns trigger language plpgsql as 'begin new.a := schreibt_ä (1); return new; end';
 create function calls() returns trigger language plpgsql as 'begin new.a := f_vol(); return new; end';
 create table tr_ok (a int); create trigger x before insert on tr_ok for each row execute function touch();
 create table tr_bad (a int); create trigger x before insert on tr_bad for each row execute function writes();
 create table tr_call (a int); create trigger x before insert on tr_call for each row execute function calls();
+create table tr_far (a int); create trigger x before insert on tr_far for each row execute function calls_far();
 create table tr_off (a int); create trigger x before insert on tr_off for each row execute function writes();
 alter table tr_off disable trigger x;
 create table ruled (a int); create rule r as on insert to ruled do also insert into u values (1);
@@ -116,6 +122,7 @@ def test_what_is_read(wire, sql, expected):
     ("insert into tr_ok values (1)", {"tr_ok"}, False),
     ("insert into tr_bad values (1)", {"tr_bad"}, True),
     ("insert into tr_call values (1)", {"tr_call"}, True),
+    ("insert into tr_far values (1)", {"tr_far"}, True),
     ("insert into tr_off values (1)", {"tr_off"}, False),
     ("insert into ruled values (1)", {"ruled"}, True),
     ("insert into def_vol values (default)", {"def_vol"}, True),
@@ -130,16 +137,20 @@ def test_what_is_written(wire, sql, expected, more):
     ("select count(*), upper('x') from t", {}),
     ("select random() from t", {("f", "random"): VOLATILE}),
     ("select f_vol() from t", {("f", "f_vol"): VOLATILE | OF_USER}),
-    ("select f_stable(1) from t", {("f", "f_stable"): STABLE}),
+    ("select f_stable(1) from t", {("f", "f_stable"): STABLE | OF_USER}),
+    ("select to_char(c, 1) from t c", {("f", "to_char"): STABLE | OF_USER}),
     ("select json_agg(a) from t", {("f", "json_agg"): STABLE}),
     ("select * from v_time", {("g", "time"): VOLATILE}),
     ("select * from v_old_time", {("g", "time"): VOLATILE}),
     ("select * from v_sample", {("g", "time"): VOLATILE}),
     ("select * from v_text", {}),
-    ("select (a).f_stable, (a).nothing, (a).upper from t", {("f", "f_stable"): STABLE}),
+    ("select (a).f_stable, (a).nothing, (a).upper from t", {("f", "f_stable"): STABLE | OF_USER}),
     ("select $1.nextval, treat(a as currval) from t", {("f", "nextval"): VOLATILE, ("f", "currval"): VOLATILE}),
     ("select * from v_char", {("g", "now"): STABLE, ("g", "to_char"): STABLE}),
-    ("select * from rls", {("g", "f_stable"): STABLE}),
+    ("select * from rls", {("g", "f_stable"): STABLE | OF_USER}),
+    ("select * from v_who", {}),
+    ("select * from v_schema", {("g", "time"): VOLATILE}),
+    ("select * from v_who_now", {("g", "time"): VOLATILE}),
 ])
 def test_what_is_called(wire, sql, expected):
     assert calls(wire, sql) == expected

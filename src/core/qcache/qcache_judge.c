@@ -132,8 +132,8 @@ static void judge_relation(
 static bool is_safe_function(const struct qcache_judge *j, uint64_t bits, struct slice name)
 {
     return (bits & (FUNC_VOLATILE | FUNC_STABLE)) == 0 ||
-           ((bits & FUNC_OF_USER) == 0 && (bits & FUNC_VOLATILE) == 0 &&
-               qcache_rules_function_is_safe(j->rules, name));
+           ((bits & FUNC_VOLATILE) == 0 &&
+               qcache_rules_function_is_safe(j->rules, name, (bits & FUNC_OF_USER) != 0));
 }
 
 static void judge_function(struct qcache_judge *j, unsigned i, uint64_t bits, struct slice name)

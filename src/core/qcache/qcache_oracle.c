@@ -273,12 +273,14 @@ static const char functions_sql[] =
                                                      "p.proname") ", CASE WHEN " CH("v") EQ
     "ANY (ARRAY[p.provolatile, t.provolatile, l.provolatile]) THEN CASE WHEN " IS_OF_USER(
         "p.oid") " THEN 5 ELSE 1 END WHEN " CH("s") EQ
-    "ANY (ARRAY[p.provolatile, t.provolatile, l.provolatile]) THEN 2 ELSE 0 END "
-    "FROM (SELECT 'f', i, f FROM func UNION ALL SELECT 'g', i, f FROM treefn) u(kind, i, f) "
-    "JOIN pg_catalog.pg_proc p ON p.oid" EQ "u.f "
-    "LEFT JOIN pg_catalog.pg_aggregate g ON g.aggfnoid" EQ "p.oid "
-    "LEFT JOIN pg_catalog.pg_proc t ON t.oid" EQ "g.aggtransfn "
-    "LEFT JOIN pg_catalog.pg_proc l ON l.oid" EQ "g.aggfinalfn), ";
+    "ANY (ARRAY[p.provolatile, t.provolatile, l.provolatile]) THEN CASE WHEN " IS_OF_USER(
+        "p.oid") " THEN 6 ELSE 2 END ELSE 0 END "
+                 "FROM (SELECT 'f', i, f FROM func UNION ALL SELECT 'g', i, f FROM treefn) u(kind, "
+                 "i, f) "
+                 "JOIN pg_catalog.pg_proc p ON p.oid" EQ "u.f "
+                 "LEFT JOIN pg_catalog.pg_aggregate g ON g.aggfnoid" EQ "p.oid "
+                 "LEFT JOIN pg_catalog.pg_proc t ON t.oid" EQ "g.aggtransfn "
+                 "LEFT JOIN pg_catalog.pg_proc l ON l.oid" EQ "g.aggfinalfn), ";
 
 /* A trigger's function that changes nothing but the row at hand, as far as its text tells: it has
  * no word of a statement in it, and calls little. */
@@ -296,7 +298,7 @@ static const char triggers_sql[] =
                           "drop|refresh|with|open|fetch|return[[:space:]]+query|for)[[:>:]]' AND "
                           "NOT EXISTS (SELECT FROM "
                           "pg_catalog.regexp_matches(p.prosrc, "
-                          "'([a-zA-Z0-9_.\"]+)[[:space:]]*[(]', 'g') m(x) WHERE "
+                          "'([^] !#%-,/:-@[^`{-~[:space:]-]+)[[:space:]]*[(]', 'g') m(x) WHERE "
                           "pg_catalog.lower(m.x[1])" NE
                           "ALL (ARRAY['now', 'clock_timestamp', 'coalesce', 'lower', "
                           "'upper', 'btrim', 'trim', 'to_tsvector', 'setweight', "
@@ -334,7 +336,7 @@ static const char rows_sql[] = "SELECT 'r' AS kind, down.i, " INT8(
                "SELECT 'x', i, 0, 0, '' FROM more UNION ALL "
                "SELECT kind, i, a, 0, name FROM vol WHERE kind" EQ "'f' OR a" NE "0 UNION ALL "
                "SELECT 'g', i, 1, 0, 'time' FROM tree WHERE t OPERATOR(pg_catalog.~) "
-               "'SQLVALUEFUNCTION|TABLESAMPLECLAUSE|COERCEVIAIO.*:resulttype "
+               "'SQLVALUEFUNCTION (?!:op (9|1[0-2]) )|TABLESAMPLECLAUSE|COERCEVIAIO.*:resulttype "
                "(1082|1083|1114|1184|1266) ' "
                "UNION ALL SELECT 'd', 0, "
                "CASE WHEN EXISTS (SELECT FROM pg_catalog.pg_operator o JOIN pg_catalog.pg_proc p "

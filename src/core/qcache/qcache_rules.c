@@ -170,11 +170,11 @@ int64_t qcache_rules_expire_s(const struct qcache_rules *r, struct slice name)
     return cache_expire_of(r->expire, &name, 1);
 }
 
-bool qcache_rules_function_is_safe(const struct qcache_rules *r, struct slice name)
+bool qcache_rules_function_is_safe(const struct qcache_rules *r, struct slice name, bool is_of_user)
 {
     size_t i;
 
-    for (i = 0; i < sizeof safe_functions / sizeof safe_functions[0]; i++)
+    for (i = 0; !is_of_user && i < sizeof safe_functions / sizeof safe_functions[0]; i++)
         if (slice_eq_str(name, safe_functions[i]))
             return true;
     return match(&r->functions, name);

@@ -124,6 +124,60 @@ START_TEST(parameters_may_be_the_time)
 }
 END_TEST
 
+/* Messages by their letters, each without a body. */
+static struct slice reply(const char *letters, char bytes[128])
+{
+    size_t n;
+
+    for (n = 0; letters[n] != '\0'; n++)
+        memcpy(bytes + 5 * n, (char[5]){letters[n], 0, 0, 0, 4}, 5);
+    return slice_of(bytes, 5 * n);
+}
+
+START_TEST(a_result_is_columns_rows_and_a_tag)
+{
+    static const struct {
+        const char *in;
+        unsigned number;
+        unsigned nstatements;
+        bool has_shape;
+        const char *expected;
+    } cases[] = {
+        {"TDDCZ", 0, 1, true, "TDDC"},
+        {"TCZ", 0, 1, true, "TC"},
+        {"12TDC", 0, 1, true, "TDC"},
+        {"2DCZ", 0, 1, false, "DC"},
+        {"2TDCZ", 0, 1, false, NULL},
+        {"2DCZ", 0, 1, true, NULL},
+        {"12TDC2DCZ", 0, 2, true, "TDC"},
+        {"12TDC2DCZ", 1, 2, false, "DC"},
+        {"12TDC2DCZ", 1, 2, true, NULL},
+        {"12TDCZ", 0, 2, true, NULL},
+        {"TDECZ", 0, 1, true, NULL},
+        {"NTDCZ", 0, 1, true, NULL},
+        {"TDSCZ", 0, 1, true, NULL},
+        {"12TDsZ", 0, 1, true, NULL},
+        {"TDTDCZ", 0, 1, true, NULL},
+        {"TDCTDCZ", 0, 1, true, NULL},
+        {"TDCZZ", 0, 1, true, NULL},
+        {"IZ", 0, 1, true, NULL},
+        {"TD", 0, 1, true, NULL},
+    };
+    char in[128];
+    char want[128];
+    size_t i;
+
+    for (i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct slice got = qcache_result_in(
+            reply(cases[i].in, in), cases[i].number, cases[i].nstatements, cases[i].has_shape);
+
+        ck_assert_msg((got.p == NULL) == (cases[i].expected == NULL) &&
+                          (got.p == NULL || slice_eq(got, reply(cases[i].expected, want))),
+            "%s", cases[i].in);
+    }
+}
+END_TEST
+
 /* One row of the catalogue's answer. */
 static void row(struct qcache_judge *j, const char *kind, const char *i, const char *a,
     const char *b, const char *name)
@@ -202,6 +256,9 @@ START_TEST(catalogue_decides)
         {"", "64", "1", "to_char", "0", QCACHE_R_FUNCTION},
         {"memqcache_safe_function_list = 'f'\n", "64", "2", "f", "0", QCACHE_R_NONE},
         {"memqcache_safe_function_list = 'f'\n", "64", "5", "f", "0", QCACHE_R_FUNCTION},
+        {"memqcache_safe_function_list = 'f'\n", "64", "6", "f", "0", QCACHE_R_NONE},
+        {"", "64", "6", "to_char", "0", QCACHE_R_FUNCTION},
+        {"memqcache_safe_function_list = 'to_char'\n", "64", "6", "to_char", "0", QCACHE_R_NONE},
     };
     size_t i;
 
@@ -398,6 +455,7 @@ int main(void)
     tcase_add_test(tc, texts_are_judged);
     tcase_add_test(tc, writes_are_known);
     tcase_add_test(tc, parameters_may_be_the_time);
+    tcase_add_test(tc, a_result_is_columns_rows_and_a_tag);
     tcase_add_test(tc, catalogue_decides);
     tcase_add_test(tc, numbers_are_sorted_and_told_once);
     tcase_add_test(tc, what_is_written_and_not_found_may_be_anything);
