@@ -101,6 +101,7 @@ struct pool {
     int64_t called_us;      /* clients of another worker were asked to come */
     int64_t asked_us;       /* other workers were asked for one because these are late */
     int64_t place_since_us; /* what was opened until then leads to another database; 0: nothing */
+    int64_t sets_since_us;  /* what was opened until then has settings as they were; 0: nothing */
     int64_t role_seen_us;   /* a server has said that the role may log in; 0: never */
     uint32_t version;       /* of the protocol, as the last client asked for it */
     bool has_own_book;      /* its database itself says who its clients are: see pool_book_name */
@@ -228,6 +229,9 @@ uint64_t pool_place(const struct pool *pool);
 struct slice pool_database_there(const struct pool *pool);
 /* It leads to the database that a reload has put another one in the place of. */
 bool pool_link_is_elsewhere(const struct link *link);
+/* Or has settings of its role or database that new ones have not: what it answers, and where names
+ * lead, may be other than there. */
+bool pool_link_is_of_before(const struct link *link);
 
 /* True when the server lets this user in without asking anything, as seen lately. */
 bool pool_is_trusted(const struct pool *pool);

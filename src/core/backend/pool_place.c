@@ -78,6 +78,12 @@ bool pool_link_is_elsewhere(const struct link *link)
     return link->is_retired && link->opened_us <= link->pool->place_since_us;
 }
 
+bool pool_link_is_of_before(const struct link *link)
+{
+    return link->is_retired && (link->opened_us <= link->pool->place_since_us ||
+                                   link->opened_us <= link->pool->sets_since_us);
+}
+
 void pool_check_place(struct pool *pool)
 {
     if (pool->set->target != pool->cluster_node && may_follow(pool))

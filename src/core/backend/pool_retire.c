@@ -68,6 +68,8 @@ void backend_retire(struct backend *be, const struct link_retire *what)
             continue;
         forget(link, what);
         link->is_retired = true;
+        if (what->sets != 0)
+            link->pool->sets_since_us = kept->at_us;
         nclosed++;
     }
     LIST_FOREACH_SAFE(n, tmp, &be->idle_lru)

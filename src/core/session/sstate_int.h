@@ -639,6 +639,9 @@ void cached_worker_init(struct sessions *ss);
 void cached_worker_fini(struct sessions *ss);
 /* New settings: lists. */
 void cached_worker_conf(struct cached_worker *w);
+/* What a role or a database sets for its sessions was changed through another worker. Until it was
+ * heard of, links that have it as it was were used here, and their results kept. */
+void cached_sets_changed(struct sessions *ss);
 /* A simple query that has come whole. FEED_LOCAL: it was answered. FEED_AGAIN: it goes its way. */
 enum feed_step cached_query(struct client *c, struct slice sql, const struct sql_facts *facts);
 /* A sequence of the extended protocol begins at `p`. FEED_LOCAL: it was answered; *whole is its

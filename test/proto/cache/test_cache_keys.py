@@ -4,7 +4,7 @@ all kinds ask the same text, warm and cold, in any order; each must get what the
 import itertools
 
 import pytest
-from cache_house import ask, login, run, start_cached
+from cache_house import ask, is_kept, login, run, start_cached
 
 from pgt.waits import wait_for
 from pgt.wire import SYNC, bind, describe, execute, parse, query
@@ -46,14 +46,88 @@ def test_roles(pg, pool, values):
     """SET ROLE, SET SESSION AUTHORIZATION, other users, who passes by row security, and who does not."""
     names = ("postgres", "k_one", "k_two", "k_bypass")
     clients = [login(pool, user=name) for name in names]
-    for sql in ("select * from kr order by a", "select * from kv", "select who from kr where a = 1"):
+    for sql in ("select * from kr order by a", "select * from kv", "select who from kr where a = 1", "select k.who, current_user from kt, k_definer() k"):
         found = [same(w, sql, values) for w in clients]
-        assert found[1] != found[2] and found[0] == found[3] or "kv" in sql
+        assert found[1] != found[2] and found[0] == found[3] or "kv" in sql or "definer" in sql
         for name, (w, how) in itertools.product(names, [(clients[0], "role"), (clients[0], "session authorization")]):
             run(w, f"set {how} {name}")
             same(w, sql, values)
             run(w, f"reset {how}")
         assert [same(w, sql, values) for w in clients] == found
+
+
+@pytest.mark.parametrize("values", [None, ()])
+def test_row_security_is_kept_by_role(pg, pool, values):
+    """Policies and views that ask who is there: each role has results of its own, until its table is written."""
+    boss = login(pool)
+    for who in ("k_one", "k_two"):
+        w = login(pool, user=who)
+        for sql in ("select * from kr order by a", "select * from kv"):
+            for asks in (w, boss):
+                if asks is boss:
+                    run(boss, f"set role {who}")
+                assert is_kept(pg, asks, sql, f"insert into kr values (3, '{who}')", values), (sql, who)
+                assert not is_kept(pg, asks, "/*NO QUERY CACHE*/" + sql, f"insert into kr values (3, '{who}')", values)
+                run(boss, "reset role", "delete from kr where a = 3")
+                assert who in str(same(asks if asks is w else w, sql, values))
+
+
+def test_row_security_by_a_setting(pg, start_pool):
+    """Tenants are told apart by a setting of their own: what the session has set is in the key."""
+    pg.rows(SCHEMA + "drop policy p on kr; create policy p on kr using (who = current_setting('my.tenant', true));")
+    pool = start_cached(pg, start_pool, num_init_children=1, pool_mode="transaction", memqcache_safe_function_list="current_setting")
+    sql = "select * from kr order by a"
+    first, second, third = (login(pool, user="k_one") for _ in range(3))
+    assert same(third, sql) == []
+    for _ in range(2):
+        run(first, "set my.tenant = 'k_one'")
+        run(second, "select set_config('my.tenant', 'k_two', false)")
+        for values in (None, ()):
+            assert same(first, sql, values) == [[b"1", b"k_one"]]
+            assert same(second, sql, values) == [[b"2", b"k_two"]]
+            assert is_kept(pg, second, sql, "insert into kr values (3, 'k_two')", values)
+            pg.rows("delete from kr where a = 3")
+        run(third, "begin", "set local my.tenant = 'k_two'")
+        assert same(third, sql) == [[b"2", b"k_two"]]
+        run(third, "commit")
+        assert same(third, sql) == []
+        run(first, "reset my.tenant")
+        assert same(first, sql) == []
+
+
+@pytest.mark.parametrize("text", ["alter role k_one set {}", "alter database postgres set {}", "alter user all set {}", "alter role k_one in database postgres set {}"])
+def test_settings_that_a_role_gets(pg, pool, text):
+    """Who is there keeps what he had: his results are nobody else's, and what he writes is where his names lead."""
+    sql = "select a, ts from kt order by a"
+    pg.rows("grant insert on kt, k2.kt to k_one")
+    old, boss = login(pool, user="k_one"), login(pool)
+    before = same(old, sql)
+    run(boss, "alter role k_one connection limit 100")
+    assert is_kept(pg, old, sql, "update kt set ts = ts + interval '1 hour'")
+    run(boss, "update kt set ts = ts - interval '1 hour'")
+    assert same(old, sql) == before
+    try:
+        run(boss, text.format("timezone = 'Asia/Tokyo'"))
+        new = login(pool, user="k_one")
+        for _ in range(3):
+            for values in (None, ()):
+                assert same(new, sql, values) != before
+                same(old, sql, values)
+        assert is_kept(pg, new, sql, "update kt set ts = ts + interval '1 hour'")
+        run(boss, text.format("search_path = 'k2'"))
+        new = login(pool, user="k_one")
+        run(new, "insert into kt (a) values (100)")
+        for number in range(10, 13):
+            for reader in ("select a from public.kt order by a", "select a from k2.kt order by a"):
+                same(boss, reader)
+            run(old, f"insert into kt (a) values ({number})")
+            found = [same(boss, f"select a from {table}.kt order by a") for table in ("public", "k2")]
+            assert [str(number).encode()] in found[0] + found[1]
+            for w in (new, old):
+                same(w, "select a from kt order by a")
+    finally:
+        pg.rows("alter role k_one reset all; alter database postgres reset timezone; alter database postgres reset search_path;"
+                "alter role all reset timezone; alter role all reset search_path; alter role k_one in database postgres reset all")
 
 
 def test_rights_that_change(pg, pool):

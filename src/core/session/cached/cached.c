@@ -89,6 +89,15 @@ void cached_worker_fini(struct sessions *ss)
     mem_free(w);
 }
 
+void cached_sets_changed(struct sessions *ss)
+{
+    struct cached_worker *w = ss->cache;
+
+    cache_gens_empty(w->gens, cache_written_now().us);
+    if (w->far != NULL)
+        (void)cache_far_bump(w->far, NULL, 0, NULL, NULL);
+}
+
 void cached_query_sent(struct client *c, struct slice sql, const struct plan_found *found)
 {
     struct cached_said said = {.facts = plan_facts_still(c->ss, sql, found), .sql = sql};

@@ -11,14 +11,21 @@
 
 /* Questions for one exchange; it may change faster than it can be asked. */
 #define ASK_MAX 8
+/* In a scope: the number of a link follows. No question begins so. */
+#define OF_ONE_LINK '\xff'
 
 int cached_scope(struct client *c, const struct sql_facts *facts)
 {
     struct buf *out = &c->ss->cache->scope;
     const struct qcache_who *who = cached_who(c);
+    uint64_t own = results_own_names(c);
 
     buf_clear(out);
     buf_put(out, who->asks.data, who->asks.len);
+    if (own != 0) {
+        buf_put_byte(out, OF_ONE_LINK);
+        buf_put(out, &own, sizeof own);
+    }
     c->ss->cache->question_at = out->len;
     return qcache_question(facts, out);
 }
@@ -71,7 +78,8 @@ static void send_question(struct client *c, struct cached *sc)
     struct slice question = slice_of(all.p + sc->scope_len, all.n - sc->scope_len);
     struct buf sql = {0};
 
-    sc->is_firm = note_deps(c, sc) && !results_are_elsewhere(c);
+    sc->is_firm =
+        note_deps(c, sc) && !results_are_elsewhere(c) && sc->asked_own == results_own_names(c);
     sc->nasked++;
     qcache_judge_free(&sc->judge);
     sc->judge = qcache_judge_new(question, c->ss->cache->rules);
@@ -116,7 +124,7 @@ bool cached_sees_commits(const struct client *c)
     if (home != NULL)
         return s->phase <= PHASE_WAITING && home->tx_status == 'T' &&
                !s->errand->leave.home_fails && home->pool->cluster_node == c->pool->cluster_node &&
-               !pool_link_is_elsewhere(home);
+               !pool_link_is_of_before(home);
     return is_quiet(c) && c->link->tx_status == 'T';
 }
 
@@ -150,6 +158,7 @@ static void keep_question(struct client *c, struct cached *sc)
     buf_clear(&sc->asked);
     buf_put(&sc->asked, scope.p, scope.n);
     sc->scope_len = c->ss->cache->question_at;
+    sc->asked_own = results_own_names(c);
 }
 
 enum feed_step cached_ask(struct client *c)

@@ -36,7 +36,7 @@ static bool is_apart(const struct client *c)
 {
     const struct sstate *s = c->sstate;
 
-    return results_are_elsewhere(c) || s->greeted_alone || s->owes_parameters ||
+    return results_own_names(c) != 0 || s->greeted_alone || s->owes_parameters ||
            sstate_tx_is_lost(s) || s->has_temp_path;
 }
 

@@ -33,7 +33,7 @@ static void put_name(char to[ROWS_NAME_BYTES], struct slice name)
     to[n] = '\0';
 }
 
-static void ddl_add(struct client_ddl **dp, struct slice user, struct slice database, bool is_gone)
+static struct link_retire *ddl_add(struct client_ddl **dp, struct slice user, struct slice database)
 {
     struct client_ddl *d = *dp;
     struct link_retire *w;
@@ -44,11 +44,12 @@ static void ddl_add(struct client_ddl **dp, struct slice user, struct slice data
     w = &d->what[d->n++];
     memset(w, 0, sizeof *w);
     w->place = d->place;
+    w->sets = d->is_full;
     if (d->is_full)
-        return;
+        return w;
     put_name(w->user, user);
     put_name(w->database, database);
-    w->is_gone = is_gone;
+    return w;
 }
 
 /* SET ROLE may have made CURRENT_USER another one; whoever asks for that is not seen here. */
@@ -65,27 +66,31 @@ bool client_ddl_note(
 {
     struct slice none = slice_of("", 0);
     struct slice left = st->name;
+    struct link_retire *w;
     const char *end;
     size_t n;
 
     if (st->verb != SQL_VERB_ALTER_DATABASE && st->verb != SQL_VERB_ALTER_ROLE &&
-        st->verb != SQL_VERB_RENAME_ROLE && st->verb != SQL_VERB_DROP_ROLE)
+        st->verb != SQL_VERB_ALTER_ROLE_SET && st->verb != SQL_VERB_RENAME_ROLE &&
+        st->verb != SQL_VERB_DROP_ROLE)
         return false;
     if (*dp == NULL)
         *dp = mem_alloc_zero(sizeof **dp);
     (*dp)->place = place;
     if (st->verb == SQL_VERB_ALTER_DATABASE) {
-        ddl_add(dp, none, st->name, false);
+        ddl_add(dp, none, st->name)->sets = 1;
         return true;
     }
-    if (st->verb == SQL_VERB_ALTER_ROLE) {
-        ddl_add(dp, (st->flags & SQL_F_ALL) != 0 ? none : real_name(st->name, self), none, false);
+    if (st->verb == SQL_VERB_ALTER_ROLE || st->verb == SQL_VERB_ALTER_ROLE_SET) {
+        w = ddl_add(dp, (st->flags & SQL_F_ALL) != 0 ? none : real_name(st->name, self), none);
+        w->sets = w->sets || st->verb == SQL_VERB_ALTER_ROLE_SET;
         return true;
     }
     while (left.n > 0) {
         end = memchr(left.p, '\0', left.n);
         n = end == NULL ? left.n : (size_t)(end - left.p);
-        ddl_add(dp, real_name(slice_of(left.p, n), self), none, true);
+        w = ddl_add(dp, real_name(slice_of(left.p, n), self), none);
+        w->is_gone = !(*dp)->is_full;
         n += end == NULL ? 0 : 1;
         left = slice_of(left.p + n, left.n - n);
     }

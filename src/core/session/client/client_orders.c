@@ -497,7 +497,7 @@ static void tell_of_ddl(void *ctx, const struct link_retire *told)
                 "Links of the role as it was may be used there: PGPOOL RECONNECT replaces them.",
                 "worker %d could not be told that a role has changed: its mailbox is full", i);
     }
-    sessions_on_retire(c->ss, what, sizeof *what);
+    orders_on_retire(c->ss, what, sizeof *what);
 }
 
 /* When it was done, the server saw nobody else there: what is lent to that database now, if a new
@@ -519,7 +519,7 @@ void client_orders_on_quiet(struct client *c, bool is_in_tx)
         orders_tell_worker(c->ss->env, i, &m);
 }
 
-void sessions_on_retire(struct sessions *ss, const void *body, size_t len)
+void orders_on_retire(struct sessions *ss, const void *body, size_t len)
 {
     backend_on_retire(&ss->be, body, len);
     greeting_forget(ss);

@@ -31,6 +31,8 @@ void client_orders_on_relayed(struct client *c, struct slice sql);
 /* What the client asked for is over, done or refused: nothing has to go for its sake any more. Only
  * for a client with drops_database. `is_in_tx`: its transaction goes on. */
 void client_orders_on_quiet(struct client *c, bool is_in_tx);
+/* What client_orders_on_quiet tells all workers: `body` is a struct link_retire. */
+void orders_on_retire(struct sessions *ss, const void *body, size_t len);
 /* The client leaves: nothing has to go for its sake any more. */
 void client_orders_on_leave(struct client *c);
 

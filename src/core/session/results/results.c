@@ -31,6 +31,13 @@ bool results_are_elsewhere(const struct client *c)
     return link != NULL && pool_link_is_elsewhere(link);
 }
 
+uint64_t results_own_names(const struct client *c)
+{
+    const struct link *link = c->link != NULL ? c->link : c->sstate->kept;
+
+    return link != NULL && pool_link_is_of_before(link) ? link->id : 0;
+}
+
 void results_fill_free(struct cached *sc)
 {
     unsigned i;

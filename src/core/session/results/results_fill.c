@@ -9,7 +9,6 @@
 #include "base/hot.h"
 #include "base/mem.h"
 #include "config/conf.h"
-#include "wire/message.h"
 
 #include "results/results_int.h"
 
@@ -143,61 +142,6 @@ HOT void results_see(struct client *c, const char *p, size_t n)
         cache_fill_let_go(f->fill); /* this client is slow */
 }
 
-/* Where in a reply we are. */
-enum part { PART_BEGIN, PART_ROWS, PART_TAG, PART_READY, PART_OTHER };
-
-static enum part next_part(enum part at, char type)
-{
-    switch (type) {
-    case BE_PARSE_COMPLETE:
-    case BE_BIND_COMPLETE:
-        return at == PART_BEGIN ? PART_BEGIN : PART_OTHER;
-    case BE_ROW_DESCRIPTION:
-        return at == PART_BEGIN ? PART_ROWS : PART_OTHER;
-    case BE_DATA_ROW:
-        return at <= PART_ROWS ? PART_ROWS : PART_OTHER;
-    case BE_COMMAND_COMPLETE:
-        return at <= PART_ROWS ? PART_TAG : PART_OTHER;
-    case BE_READY:
-        return at == PART_TAG ? PART_READY : PART_OTHER;
-    default:
-        return PART_OTHER;
-    }
-}
-
-/* The messages of its result: [columns] rows tag; p == NULL: they are something else, or those of
- * another statement are. */
-static struct slice result_in(const struct cached *sc, const struct results_filling *f)
-{
-    struct slice in = buf_slice(&sc->seen);
-    const char *p = in.p;
-    const char *from = in.p;
-    const char *to = NULL;
-    enum part at = PART_BEGIN;
-    bool has_columns = false;
-    struct message m;
-    unsigned n = 0; /* the statement whose messages these are */
-
-    while (message_next(&p, in.p + in.n, &m)) {
-        at = next_part(at, m.type);
-        has_columns = has_columns || (n == f->number && m.type == BE_ROW_DESCRIPTION);
-        if (n == f->number && at == PART_BEGIN)
-            from = p;
-        if (at != PART_TAG)
-            continue;
-        if (n == f->number)
-            to = p;
-        if (++n < sc->nstatements)
-            at = PART_BEGIN;
-        if (n == f->number)
-            from = p;
-    }
-    if ((at != PART_TAG && at != PART_READY) || n != sc->nstatements || p != in.p + in.n ||
-        has_columns != f->has_shape)
-        return slice_of(NULL, 0);
-    return slice_of(from, (size_t)(to - from));
-}
-
 static bool is_primary(struct client *c, int node)
 {
     return node >= POOLS_FIRST_TARGET ||
@@ -215,7 +159,7 @@ static enum cached_source source_of(struct client *c, const struct cache_fill *f
     int node = link->pool->cluster_node;
     struct cache_standby is;
 
-    if (pool_link_is_elsewhere(link) || pool_place(link->pool) != c->sstate->errand->cache->place)
+    if (pool_link_is_of_before(link) || pool_place(link->pool) != c->sstate->errand->cache->place)
         return SOURCE_OLD;
     if (is_primary(c, node))
         return SOURCE_PRIMARY;
@@ -273,9 +217,9 @@ static enum cache_fill_reason keep_far(
     return CACHE_FILL_OK;
 }
 
-static enum cache_fill_reason keep(struct client *c, struct cached *sc, struct results_filling *f)
+static enum cache_fill_reason keep(
+    struct client *c, struct cached *sc, struct results_filling *f, struct slice result)
 {
-    struct slice result = result_in(sc, f);
     int64_t now_us = loop_now_us(c->ss->loop);
 
     if (!is_from_source(c, sc))
@@ -294,12 +238,16 @@ void results_fill_end(struct client *c)
     const struct sstate *s = c->sstate;
     struct cached *sc = s->errand->cache;
     struct results_filling *f;
+    struct slice result;
     unsigned n;
 
     if (sc->first.fill != NULL && sc->filling == FILLING_SENT && !s->exchange.saw_error &&
         s->again.what == AGAIN_NO)
-        for (n = 0; (f = filling_at(sc, n)) != NULL; n++)
-            if (result_in(sc, f).p != NULL)
-                cache_note_fill(c->ss->cache->store, f->table, f->ntables, keep(c, sc, f));
+        for (n = 0; (f = filling_at(sc, n)) != NULL; n++) {
+            result =
+                qcache_result_in(buf_slice(&sc->seen), f->number, sc->nstatements, f->has_shape);
+            if (result.p != NULL)
+                cache_note_fill(c->ss->cache->store, f->table, f->ntables, keep(c, sc, f, result));
+        }
     results_fill_free(sc);
 }

@@ -141,6 +141,7 @@ struct cached {
     struct qcache_judge *judge;
     struct buf asked; /* scope and question */
     uint32_t scope_len;
+    uint64_t asked_own; /* the link that it is about alone; 0: it is for all with that user */
     struct cache_deps asked_deps;
     bool is_firm; /* nobody was changing the catalogue then */
     bool ask_failed;
@@ -173,6 +174,9 @@ bool results_are_good(struct client *c);
 bool results_are_followed(struct client *c);
 /* Its link leads to another database than the settings name by now, which has no cells. */
 bool results_are_elsewhere(const struct client *c);
+/* The number of its link, if that is so, or it has settings of its role or database as they were:
+ * nobody else has such results, and names may lead elsewhere, which holds for it alone. Else 0. */
+uint64_t results_own_names(const struct client *c);
 /* Valid until it is called for another client. */
 static inline const struct qcache_who *cached_who(const struct client *c)
 {

@@ -6,6 +6,7 @@
 
 #include "auth/auth_book.h"
 #include "backend/pool.h"
+#include "backend/retire.h"
 #include "backend/row_alloc.h"
 #include "base/arena.h"
 #include "base/log.h"
@@ -18,6 +19,7 @@
 #include "login/login_auth.h"
 
 #include "plan_int.h"
+#include "client/client_orders_int.h"
 #include "client/client_tls_int.h"
 #include "leg/leg_int.h"
 #include "shared/greeting_int.h"
@@ -38,6 +40,17 @@ static void sessions_on_publish(struct task *t)
     atomic_store(&row->nclients, ss->nclients);
     atomic_store(&row->nwaiting, ss->be.nrequests);
     sessions_title_set(ss);
+}
+
+void sessions_on_retire(struct sessions *ss, const void *body, size_t len)
+{
+    struct link_retire what = {0};
+
+    orders_on_retire(ss, body, len);
+    if (len == sizeof what)
+        memcpy(&what, body, sizeof what);
+    if (ss->cache != NULL && what.sets != 0)
+        cached_sets_changed(ss);
 }
 
 static int sessions_post(

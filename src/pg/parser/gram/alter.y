@@ -355,12 +355,12 @@ login_stmt
     : K_ALTER K_DATABASE colid set_or_reset         { VERB(SQL_VERB_ALTER_DATABASE); NAME($3); }
     | K_ALTER K_ROLE role opt_with_word role_options    { VERB(SQL_VERB_ALTER_ROLE); NAME($3); }
     | K_ALTER K_USER role opt_with_word role_options    { VERB(SQL_VERB_ALTER_ROLE); NAME($3); }
-    | K_ALTER K_ROLE role opt_in_database set_or_reset  { VERB(SQL_VERB_ALTER_ROLE); NAME($3); }
-    | K_ALTER K_USER role opt_in_database set_or_reset  { VERB(SQL_VERB_ALTER_ROLE); NAME($3); }
+    | K_ALTER K_ROLE role opt_in_database set_or_reset  { VERB(SQL_VERB_ALTER_ROLE_SET); NAME($3); }
+    | K_ALTER K_USER role opt_in_database set_or_reset  { VERB(SQL_VERB_ALTER_ROLE_SET); NAME($3); }
     | K_ALTER K_ROLE K_ALL opt_in_database set_or_reset
-        { VERB(SQL_VERB_ALTER_ROLE); FLAG(SQL_F_ALL); }
+        { VERB(SQL_VERB_ALTER_ROLE_SET); FLAG(SQL_F_ALL); }
     | K_ALTER K_USER K_ALL opt_in_database set_or_reset
-        { VERB(SQL_VERB_ALTER_ROLE); FLAG(SQL_F_ALL); }
+        { VERB(SQL_VERB_ALTER_ROLE_SET); FLAG(SQL_F_ALL); }
     | K_ALTER K_ROLE role_id K_RENAME K_TO role_id
         { VERB(SQL_VERB_RENAME_ROLE); NAME($3); sqlp_add_name(st, &$6); }
     | K_ALTER K_USER role_id K_RENAME K_TO role_id
