@@ -64,6 +64,13 @@ def _is_refused_first(a: Answers) -> bool:
     return "C='25P02'" in ours and theirs.startswith(asked) and a.theirs[-1] == a.ours[-1]
 
 
+def _is_portal_elsewhere(a: Answers) -> bool:
+    """In a transaction that has failed: both refuse what is executed, in other words."""
+    _, ours = a.pair
+    has_failed = all("Z ReadyForQuery E" in lines for lines in (a.theirs, a.ours))
+    return "C='34000' M='portal \"\" does not exist'" in ours and has_failed and a.theirs[-1] == a.ours[-1]
+
+
 def _keeps_names(a: Answers) -> bool:
     return not any(m[:1] in (b"P", b"C") for m in a.said[-1].messages)
 
@@ -99,6 +106,8 @@ def _never(_a: Answers) -> bool:
 KNOWN = (
     Known("in a failed transaction a statement that the link lacks cannot be brought to it: 25P02 comes before what PostgreSQL "
           "says of it, and what is behind it is skipped (known-gaps.md)", _is_refused_first, _keeps_names),
+    Known("the unnamed portal of a BEGIN that was answered here, or of a sequence that ran elsewhere, is not there: 34000 (known-gaps.md)",
+          _is_portal_elsewhere, _keeps_names),
     Known("PostgreSQL closes the connection at an EXECUTE of SAVEPOINT, RELEASE or ROLLBACK TO outside of a transaction: "
           "the session goes on with another link (known-gaps.md)", _is_closed, _never),
     Known("a Parse takes a snapshot, behind which SET TRANSACTION is refused: one that is answered here takes none, one of ours, "
