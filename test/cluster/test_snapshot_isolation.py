@@ -207,6 +207,110 @@ def test_a_wait_has_a_limit(pair):
     assert it.equal(tables=("counted",))
 
 
+# ---- the anomalies of the literature (Adya; Berenson et al.), write skew aside ----
+
+
+def of(c, key):
+    return int(c.value(f"select n from counted where id = {key}"))
+
+
+def puts(key, n):
+    return f"update counted set n = {n} where id = {key}"
+
+
+def loses(it, winner, loser, sql):
+    """`loser` waits for `winner`, who commits."""
+    loser.send(w.query(sql))
+    waits.wait_for("it waits", lambda: it.nodes[0].rows("select 1 from pg_stat_activity where wait_event_type = 'Lock'"))
+    one(winner, "commit")
+    assert error_of(loser.ready(seconds=60)).sqlstate == "40001"
+    one(loser, "rollback")
+
+
+def g0_dirty_writes(it, a, b, _c):
+    one(a, puts(1, 11)), one(a, puts(2, 21))
+    loses(it, a, b, puts(1, 12))
+    return [11, 21]
+
+
+def g1a_aborted_reads(_it, a, b, c):
+    one(a, puts(1, 11))
+    assert of(b, 1) == of(c, 1) == 0
+    one(a, "rollback")
+    assert of(b, 1) == of(c, 1) == 0
+    return [0, 0]
+
+
+def g1b_intermediate_reads(_it, a, b, c):
+    one(a, puts(1, 10))
+    assert of(b, 1) == 0
+    one(a, puts(1, 11)), one(a, "commit")
+    assert of(b, 1) == of(c, 1) == 0
+    return [11, 0]
+
+
+def g1c_circular_flow(_it, a, b, c):
+    one(a, puts(1, 11)), one(b, puts(2, 22))
+    assert (of(a, 2), of(b, 1)) == (0, 0)
+    one(a, "commit"), one(b, "commit")
+    assert (of(c, 1), of(c, 2)) == (0, 0)
+    return [11, 22]
+
+
+def otv_transactions_vanish(it, a, b, c):
+    one(a, puts(1, 11)), one(a, puts(2, 19))
+    assert of(c, 1) == 0
+    loses(it, a, b, puts(1, 12))
+    assert (of(c, 1), of(c, 2)) == (0, 0)
+    return [11, 19]
+
+
+def pmp_predicates(_it, a, b, c):
+    one(b, puts(1, 30)), one(b, "commit")
+    assert a.rows("select id from counted where n = 30") == c.rows("select id from counted where n = 30") == []
+    assert one(a, "delete from counted where n = 30")[0].body == b"DELETE 0\0"
+    return [30, 0]
+
+
+def p4_lost_updates(it, a, b, c):
+    assert of(a, 1) == of(b, 1) == of(c, 1) == 0
+    one(a, puts(1, 11))
+    loses(it, a, b, "update counted set n = n + 1 where id = 1")
+    assert of(c, 1) == 0
+    return [11, 0]
+
+
+def g_single_read_skew(_it, a, b, c):
+    assert of(a, 1) == of(c, 1) == 0
+    one(b, puts(1, 12)), one(b, puts(2, 18)), one(b, "commit")
+    assert of(a, 2) == of(c, 2) == 0
+    assert error_of(a.simple(puts(2, 20))).sqlstate == "40001"
+    return [12, 18]
+
+
+ANOMALIES = [g0_dirty_writes, g1a_aborted_reads, g1b_intermediate_reads, g1c_circular_flow, otv_transactions_vanish, pmp_predicates,
+             p4_lost_updates, g_single_read_skew]
+
+
+def test_anomalies(pair):
+    """Each of the three reads on this node or that, and all nodes have the outcome."""
+    it = si(pair)
+    with contextlib.ExitStack() as held:
+        at = [[held.enter_context(reader_of(it, node)) for _ in range(3)] for node in (0, 1)]
+        for anomaly in ANOMALIES:
+            for nodes in ((0, 0, 1), (0, 1, 0), (1, 0, 1), (1, 1, 0)):
+                three = [at[node][i] for i, node in enumerate(nodes)]
+                one(three[0], "update counted set n = 0")
+                for c in three:
+                    one(c, "begin")
+                    assert of(c, 3) == 0  # its snapshot
+                outcome = anomaly(it, *three)
+                for c in three:
+                    c.simple("rollback")
+                assert [of(three[2], 1), of(three[2], 2)] == outcome, (anomaly.__name__, nodes)
+                assert it.equal(tables=("counted",))
+
+
 # ---- one order of transactions ----
 
 
