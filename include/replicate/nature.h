@@ -14,6 +14,9 @@ bool repl_leaves_state(const struct sql_stmt *s);
 bool repl_changes_nothing(const struct sql_stmt *s);
 /* Names may mean something else behind it: search_path. */
 bool repl_changes_names(const struct sql_stmt *s);
+/* PostgreSQL takes it within a transaction, and ends none with it. `isolates`: of one snapshot,
+ * where what commits within says that it cannot (2D000). */
+bool repl_fits_in_transaction(struct slice text, const struct sql_stmt *s, bool isolates);
 /* It takes no snapshot of its transaction. */
 bool repl_takes_no_snapshot(const struct sql_stmt *s);
 /* Nothing of it is ever rewritten, locked or named as what differs, and nobody looks where in the

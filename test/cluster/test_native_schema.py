@@ -95,3 +95,27 @@ def test_views_take_the_defaults_of_their_tables(pair):
         warned = c.simple("insert into less (id) values (7)")
         assert "may differ" in next(m.text for m in warned if m.type == "N")
         assert not [m for m in c.simple("insert into all_of_t (id) values (8)") if m.type == "N"]
+
+
+def test_functions_are_named_when_they_are_made(pair):
+    """What runs on the servers alone, and is another thing on each; nothing of it can be replaced, so somebody is told."""
+    it = pair()
+    touch = "create function touch() returns trigger language plpgsql as $$ begin new.at := now(); return new; end $$"
+    notices = {touch: "now", touch.replace("create", "create or replace").replace("now()", "current_timestamp"): "current_timestamp",
+               "create procedure p() language sql as 'insert into q (v) values (random() * 9)'": "random",
+               "do $$ begin perform clock_timestamp(); end $$": "clock_timestamp",
+               "create function two() returns int language sql as $$ select 2 $$": None}
+
+    def told(got):
+        return [m.text for m in got if m.type == "N"]
+
+    with it.client() as c:
+        for sql, what in notices.items():
+            assert told(one(c, sql)) == ([f'the result of "{what}" may differ between nodes'] if what else []), sql
+        assert it.pool.log().count('the result of "now" may differ between nodes') == 1
+        c.send(w.parse(touch.replace("create", "create or replace")), w.bind(), w.execute(), w.SYNC)
+        assert told(c.ready()) == ['the result of "now" may differ between nodes']
+    strict = pair(replication_nondeterministic="error")
+    with strict.client() as c:
+        assert error_of(c.simple(touch)).sqlstate == "0A000"
+        one(c, "create function two() returns int language sql as $$ select 2 $$")

@@ -2,6 +2,7 @@
 """Native replication and what drivers put into one sequence of the extended protocol: transactions with their COMMIT, many rows at once,
 DEALLOCATE, the words that mean a time."""
 import pytest
+from pgt import waits
 from pgt import wire as w
 from pgt.native import error_of, one
 
@@ -148,3 +149,60 @@ def test_bound_words_that_mean_a_time(pair):
         fine(pipeline(c, run("select $1", "today")))
         fine(pipeline(c, w.parse("insert into t (id, v) values ($1, $2)", types=[0, 25]), w.bind(["2", "today"]), w.execute()))
         it.equal()
+
+
+CUT = "a statement that takes numbers of a sequence was cut short: the next ones may differ between nodes"
+
+
+@pytest.mark.parametrize("extended", [False, True], ids=["simple", "extended"])
+def test_numbers_cut_short(pair, extended):
+    """Who waits for a row of the main node has its number there, and not yet on the others: it is said."""
+    it = pair()
+    sql = "insert into child (parent) values (1)"
+    with it.client() as c, it.client() as d:
+        one(c, "create table child (id serial primary key, parent int references accounts)")
+
+        def sends():
+            c.send(*((w.parse(sql), w.bind(), w.execute(), w.SYNC) if extended else (w.query(sql),)))
+
+        def told():
+            got = c.ready(seconds=60)
+            return [m.text for m in got if m.type == "N"], error_of(got).sqlstate
+
+        def waits_there():
+            waits.wait_for("it waits", lambda: it.nodes[0].rows("select 1 from pg_stat_activity where wait_event_type = 'Lock'"))
+
+        one(d, "begin; select 1 from accounts where id = 1 for update")
+        sends()
+        waits_there()
+        w.cancel(it.pool.address, c.pid, c.key)
+        assert told() == ([CUT], "57014")
+        one(c, "set lock_timeout = '20ms'")
+        sends()
+        assert told() == ([CUT], "55P03")
+        one(c, "reset lock_timeout; begin; insert into s (v) values (1)")
+        sends()
+        waits_there()
+        it.nodes[0].rows("select pg_terminate_backend(pid) from pg_stat_activity where wait_event_type = 'Lock'")
+        try:
+            assert CUT in told()[0]
+        except w.WireClosed:  # the session ends with its main node's connection
+            pass
+        with it.client() as gone:
+            gone.send(w.query(sql))
+            waits_there()
+            gone.reset()
+            waits.wait_for("the log has it", lambda: it.pool.log().count(CUT) == 4)
+        one(d, "commit")
+    with it.client() as c:
+        # What no number was taken for, and what failed on all nodes.
+        one(c, "set lock_timeout = '20ms'")
+        with it.client() as d:
+            one(d, "begin; select 1 from accounts where id = 1 for update")
+            assert not [m for m in c.simple("update accounts set amount = 1 where id = 1") if m.type == "N"]
+            one(d, "commit")
+        got = c.simple("insert into child (parent) values (99)")
+        assert error_of(got).sqlstate == "23503" and not [m for m in got if m.type == "N"]
+        one(c, "select setval('child_id_seq', 100)")
+        one(c, sql)
+        assert it.equal(tables=("child",))

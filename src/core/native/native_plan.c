@@ -203,49 +203,6 @@ void native_parse(struct native *n, struct slice sql, struct sql_facts *facts)
         *facts = (struct sql_facts){.status = SQL_SYNTAX};
 }
 
-static bool word_is(struct slice text, const struct sql_stmt *s, const char *word)
-{
-    const char *p = text.p + s->offset;
-    const char *end = p + s->len;
-    size_t n = strlen(word);
-
-    while (p < end && *p != ' ' && *p != '\t' && *p != '\n')
-        p++;
-    while (p < end && (*p == ' ' || *p == '\t' || *p == '\n'))
-        p++;
-    return (size_t)(end - p) >= n && strncasecmp(p, word, n) == 0;
-}
-
-/* What PostgreSQL refuses within a transaction, or ends one with. */
-static bool fits_in_transaction(const struct native *n, struct slice text, const struct sql_stmt *s)
-{
-    if ((s->flags & SQL_F_CONCURRENTLY) != 0)
-        return false;
-    switch (s->kind) {
-    case SQL_CALL:
-    case SQL_DO:
-        return n->gate.ops != NULL; /* what commits within says that it cannot: 2D000 */
-    case SQL_DECLARE:
-        return n->gate.ops != NULL && (s->flags & SQL_F_WITH_HOLD) != 0;
-    case SQL_INSERT:
-    case SQL_UPDATE:
-    case SQL_DELETE:
-    case SQL_MERGE:
-    case SQL_SELECT:
-    case SQL_VALUES:
-    case SQL_TRUNCATE:
-    case SQL_COPY_FROM:
-    case SQL_EXPLAIN:
-    case SQL_EXECUTE:
-        return true;
-    case SQL_DDL:
-        return s->verb != SQL_VERB_CREATE_DATABASE && s->verb != SQL_VERB_DROP_DATABASE &&
-               !word_is(text, s, "tablespace") && !word_is(text, s, "subscription");
-    default:
-        return false;
-    }
-}
-
 static const char *unsupported(const struct sql_stmt *s)
 {
     if (s->kind == SQL_COPY_FROM && (s->flags & SQL_F_COPY_STDIO) == 0)
@@ -309,7 +266,7 @@ static enum native_verdict judge_read(struct native *n, struct slice text,
     place->reads = true;
     place->writes = place->writes || d.is_write || d.runs_code || d.is_doubtful;
     if (d.is_write || d.runs_code || d.is_doubtful || ss->conf->replicate_select)
-        be_everywhere(place, fits_in_transaction(n, text, &facts->stmts[i]));
+        be_everywhere(place, repl_fits_in_transaction(text, &facts->stmts[i], n->gate.ops != NULL));
     else if (d.class != ROUTE_EITHER)
         place->on_main = true; /* numbers of the catalogue are each node's own */
     return NATIVE_GO;
@@ -336,44 +293,54 @@ enum native_verdict native_judge(struct native *n, struct slice text, const stru
         native_refuse(n, "0A000", "native replication does not support %s", what);
         return NATIVE_REFUSED;
     }
-    if (s->kind == SQL_LISTEN || s->kind == SQL_NOTIFY || s->verb == SQL_VERB_UNLISTEN) {
+    if (s->kind == SQL_LISTEN || s->kind == SQL_NOTIFY || s->verb == SQL_VERB_UNLISTEN ||
+        s->kind == SQL_SHOW) {
         place->on_main = true;
-        n->has_state = true;
-        return NATIVE_GO;
-    }
-    if (s->kind == SQL_SHOW) {
-        place->on_main = true;
+        n->has_state = n->has_state || s->kind != SQL_SHOW;
         return NATIVE_GO;
     }
     if ((s->flags & SQL_F_READ_ONLY) != 0 && (s->kind != SQL_EXPLAIN || s->inner == SQL_SELECT))
         return judge_read(n, text, facts, i, place);
     place->writes = place->writes || !repl_changes_nothing(s);
     place->commits += (s->kind == SQL_CALL || s->kind == SQL_DO) && n->gate.ops == NULL;
-    be_everywhere(place, fits_in_transaction(n, text, s));
+    be_everywhere(place, repl_fits_in_transaction(text, s, n->gate.ops != NULL));
     return NATIVE_GO;
 }
 
 /* ---- what it becomes ---- */
 
+void native_warn(struct native *n, const char *text, bool is_there)
+{
+    if (n->has_warned || n->ss->conf->replication_nondeterministic == CONF_NONDET_ALLOW)
+        return;
+    n->has_warned = true;
+    if (is_there)
+        client_notice(n->c, LVL_WARNING, text);
+    CLIENT_LOG(n->c, LVL_WARNING, "%s", text);
+}
+
+void native_cut_short(struct native *n, bool is_there)
+{
+    if (n->plan.serial != NULL || n->plan.nsequences > 0)
+        native_warn(n,
+            "a statement that takes numbers of a sequence was cut short: the next ones "
+            "may differ between nodes",
+            is_there);
+}
+
 bool native_says_that_it_differs(struct native *n, const struct repl_plan *plan)
 {
-    const struct conf *conf = n->ss->conf;
     char text[256];
 
-    if (plan->differs.n == 0 || conf->replication_nondeterministic == CONF_NONDET_ALLOW)
+    if (plan->differs.n == 0)
         return false;
-    if (conf->replication_nondeterministic == CONF_NONDET_ERROR) {
-        native_refuse(n, "0A000", "the result of \"%.*s\" may differ between nodes",
-            plan->differs.n > 100 ? 100 : (int)plan->differs.n, plan->differs.p);
-        return true;
-    }
     snprintf(text, sizeof text, "the result of \"%.*s\" may differ between nodes",
         plan->differs.n > 100 ? 100 : (int)plan->differs.n, plan->differs.p);
-    if (n->has_warned)
-        return false;
-    n->has_warned = true;
-    client_notice(n->c, LVL_WARNING, text);
-    CLIENT_LOG(n->c, LVL_WARNING, "%s", text);
+    if (n->ss->conf->replication_nondeterministic == CONF_NONDET_ERROR) {
+        native_refuse(n, "0A000", "%s", text);
+        return true;
+    }
+    native_warn(n, text, true);
     return false;
 }
 

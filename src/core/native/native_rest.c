@@ -184,8 +184,11 @@ void native_leave_behind(struct native *n)
     struct sessions *ss = n->ss;
     struct native_rest_all *all;
 
-    if (!ends_by_itself(n, is_known))
+    if (!ends_by_itself(n, is_known)) {
+        if (n->step == STEP_MAIN || n->step == STEP_OTHERS)
+            native_cut_short(n, false);
         return;
+    }
     all = mem_alloc_zero(sizeof *all);
     all->nleft = 1; /* ours, until all are known */
     all->is_decided_there = n->leg[n->main].is_asked || n->leg[n->main].kind == 'E';

@@ -470,6 +470,7 @@ static void main_answered(struct native *n)
     struct native_leg *first = &n->leg[first_leg(n)];
 
     if (first->is_lost) {
+        native_cut_short(n, true);
         fail_with(n, "40000", "a node was lost in the transaction", NULL);
         return;
     }
@@ -483,6 +484,7 @@ static void main_answered(struct native *n)
     native_prepared_settle(n, changes_done(n, first), first->kind != 'E');
     if (first->kind == 'E' && !n->ex.is_commit &&
         (!native_leaves_some(n) || agree_is_lock_trouble(buf_slice(&first->said)))) {
+        native_cut_short(n, true);
         if (!prepare_on_others(n, first) && !native_asks_committed(n))
             fail_of(n, first);
         return;
@@ -512,11 +514,10 @@ static void end_with_mismatch(struct native *n, const struct agree_answer *answe
     agree_put_error(answers, count, result, n->text, &text);
     buf_put_byte(&text, '\0');
     CLIENT_LOG(n->c, LVL_WARNING, "%s", text.data);
-    if (action == AGREE_REFUSE && !is_known) {
+    if (action == AGREE_REFUSE && !is_known)
         fail_with(n, "XX001", text.data, agree_hint(result));
-    } else {
+    else
         client_end_text(n->c, "XX001", "%s", text.data);
-    }
     buf_free(&text);
 }
 
@@ -556,6 +557,7 @@ static bool has_lost_some(struct native *n)
     }
     if (!some || is_known)
         return false;
+    native_cut_short(n, true);
     fail_with(n, "40000", "a node was lost in the transaction", NULL);
     return true;
 }
@@ -575,6 +577,7 @@ static bool has_lock_trouble(struct native *n)
             continue;
         }
         buf_clear(&n->held);
+        native_cut_short(n, true);
         fail_of(n, leg);
         return true;
     }

@@ -6,6 +6,7 @@
 
 #include <limits.h>
 #include <string.h>
+#include <strings.h>
 
 bool repl_leaves_state(const struct sql_stmt *s)
 {
@@ -75,6 +76,48 @@ bool repl_changes_names(const struct sql_stmt *s)
             return true;
     }
     return false;
+}
+
+static bool word_is(struct slice text, const struct sql_stmt *s, const char *word)
+{
+    const char *p = text.p + s->offset;
+    const char *end = p + s->len;
+    size_t n = strlen(word);
+
+    while (p < end && *p != ' ' && *p != '\t' && *p != '\n')
+        p++;
+    while (p < end && (*p == ' ' || *p == '\t' || *p == '\n'))
+        p++;
+    return (size_t)(end - p) >= n && strncasecmp(p, word, n) == 0;
+}
+
+bool repl_fits_in_transaction(struct slice text, const struct sql_stmt *s, bool isolates)
+{
+    if ((s->flags & SQL_F_CONCURRENTLY) != 0)
+        return false;
+    switch (s->kind) {
+    case SQL_CALL:
+    case SQL_DO:
+        return isolates;
+    case SQL_DECLARE:
+        return isolates && (s->flags & SQL_F_WITH_HOLD) != 0;
+    case SQL_INSERT:
+    case SQL_UPDATE:
+    case SQL_DELETE:
+    case SQL_MERGE:
+    case SQL_SELECT:
+    case SQL_VALUES:
+    case SQL_TRUNCATE:
+    case SQL_COPY_FROM:
+    case SQL_EXPLAIN:
+    case SQL_EXECUTE:
+        return true;
+    case SQL_DDL:
+        return s->verb != SQL_VERB_CREATE_DATABASE && s->verb != SQL_VERB_DROP_DATABASE &&
+               !word_is(text, s, "tablespace") && !word_is(text, s, "subscription");
+    default:
+        return false;
+    }
 }
 
 /* What may begin a string or a comment. */

@@ -180,14 +180,14 @@ enum repl_verdict repl_rewrite_plan(struct arena *a, struct slice text, const st
     uint32_t n;
 
     *plan = (struct repl_plan){0};
-    if (!runs_now(stmt) && stmt->kind != SQL_DDL)
+    if (!runs_now(stmt) && stmt->kind != SQL_DDL && stmt->kind != SQL_DO)
         return plan->verdict;
     if (sql_tokens(a, text, &w.tok, &n) == -1) {
         plan->verdict = REPL_FAILED;
         return plan->verdict;
     }
     find_statement(&w, n);
-    if (plan_bounds(&w) || !runs_now(stmt))
+    if (repl_bodies(&w) || plan_bounds(&w) || !runs_now(stmt))
         return plan->verdict;
     if (keeps_query(&w) || stmt->verb == SQL_VERB_ALTER) {
         definition(&w);

@@ -70,6 +70,8 @@ void repl_settle(struct repl_work *w, uint32_t i);
 bool repl_is_settled(const struct repl_work *w, uint32_t i);
 /* A quoted constant of any kind that would be such a word where a time is meant. */
 bool repl_constant_moves(struct slice quoted);
+/* What stands between the quotes: 'x', E'x', $tag$x$tag$. */
+struct slice repl_inside(struct slice quoted);
 /* As format_type says: what is written into it stays as it is written. */
 bool repl_is_text_type(struct slice type);
 
@@ -84,6 +86,9 @@ void repl_default_sequences(
 void repl_add_sequence(struct repl_work *w, struct slice expr);
 /* `values`: spans of rows of VALUES, where a call is evaluated once. */
 void repl_calls(struct repl_work *w, const struct sql_span *values, uint32_t n);
+
+/* rewrite_body.c: functions that are made, and DO. False: it is something else. */
+bool repl_bodies(struct repl_work *w);
 
 /* rewrite_lobj.c: numbers of large objects. */
 void repl_lobjs(struct repl_work *w);

@@ -67,8 +67,7 @@ bool repl_word_moves(struct slice s)
     return moves;
 }
 
-/* What stands between the quotes: 'x', E'x', $tag$x$tag$. */
-static struct slice inside(struct slice quoted)
+struct slice repl_inside(struct slice quoted)
 {
     size_t from = 1;
 
@@ -86,7 +85,7 @@ static struct slice inside(struct slice quoted)
 
 bool repl_constant_moves(struct slice quoted)
 {
-    return repl_word_moves(inside(quoted));
+    return repl_word_moves(repl_inside(quoted));
 }
 
 void repl_settle(struct repl_work *w, uint32_t i)

@@ -157,6 +157,21 @@ static const struct {
     {"ALTER TABLE plain ADD x int DEFAULT 5, ADD UNIQUE (x)", ""},
     {"CREATE MATERIALIZED VIEW x AS SELECT current_date", "current_date"},
     {"CREATE VIEW x AS SELECT now()", ""},
+    {"CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.at := Now (); RETURN "
+     "NEW; "
+     "END $$",
+        "Now"},
+    {"CREATE OR REPLACE FUNCTION f() RETURNS int AS 'BEGIN RETURN RANDOM() * 5; END' LANGUAGE "
+     "plpgsql",
+        "RANDOM"},
+    {"CREATE PROCEDURE f() BEGIN ATOMIC INSERT INTO plain (w) VALUES (CURRENT_TIMESTAMP); END",
+        "CURRENT_TIMESTAMP"},
+    {"CREATE FUNCTION f(at timestamptz DEFAULT clock_timestamp()) RETURNS int RETURN 1",
+        "clock_timestamp"},
+    {"DO $x$ BEGIN PERFORM nextval('s'); END $x$", "nextval"},
+    {"DO $x$ BEGIN PERFORM 1; -- now()\nEND $x$", ""},
+    {"CREATE FUNCTION f() RETURNS text LANGUAGE sql AS $$ SELECT 'now()'::text AS now $$", ""},
+    {"CREATE TRIGGER now BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION f()", ""},
     {"SELECT nextval('x')", ""},
     {"INSERT INTO plain (a) VALUES (random())", ""},
     {"INSERT INTO t SELECT * FROM plain", "now()"},
