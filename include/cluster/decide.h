@@ -154,6 +154,7 @@ struct decide_node {
     int64_t stray_us;       /* since when it is not believed: ours lives and is followed; or 0 */
     bool is_new;            /* a reload has added it, and it has not answered yet */
     bool is_vouched;        /* attached while it was silent: its next word counts */
+    bool is_missed;         /* taken out because other pgpools do not reach it */
     int64_t asked_us;       /* when the last answered probe was begun */
     int64_t lost_stream_us; /* since when this standby streams from nobody, 0: it does */
     int64_t returned_us;    /* last automatic return, 0: none */
@@ -180,6 +181,8 @@ struct decide {
     int agreed;               /* the primary that all pgpools agree on, or VIEW_NO_NODE */
     uint32_t agreed_timeline; /* that it was on; 0: not known */
     uint64_t barred[2];       /* bit per node: all pgpools agree that it is no primary any more */
+    uint64_t replaced[2];     /* bit per node: another one may be about to take its place */
+    uint64_t missed[2];       /* bit per node: all pgpools agree that it is lost */
     uint64_t marks_epoch;     /* of the primary that `mark` is about */
     uint32_t marks_timeline;
     uint32_t nmarks; /* ever made: the last DECIDE_MARKS are kept */
@@ -221,6 +224,11 @@ void decide_promote(struct decide *d, int node, const char *who, int64_t now_us)
  * on which servers are former ones: those are taken for one no more, whatever they say. */
 void decide_agree(
     struct decide *d, int primary, uint32_t timeline, const uint64_t barred[2], int64_t now_us);
+/* They agree on which servers are lost, and this one is not whose finding that is: it keeps away
+ * from them, too, until they agree that they are back. */
+void decide_agree_lost(struct decide *d, const uint64_t lost[2], int64_t now_us);
+/* True when it was found lost here, and not only by others. */
+bool decide_finds_lost(const struct decide *d, int node);
 /* True when the next probe of `node` is to come after the retry delay and not after the period. */
 bool decide_is_urgent(const struct decide *d, int node);
 /* Takes the events away: returns how many were written to `out`. */

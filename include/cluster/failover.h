@@ -67,9 +67,11 @@ struct failover_word {
     bool leads; /* and it is done here */
     bool is_stale;   /* that was heard too long ago: another one may lead by now */
     uint64_t may[2]; /* bit per node: about which they agree that it is lost */
-    bool keeps;      /* nobody is promoted before their log says whom: */
+    bool keeps;      /* nobody is promoted before their log says whom */
     int16_t candidate[VIEW_MAX_NODES]; /* who may have been told to take the place of each node, by
                                           whoever led then; VIEW_NO_NODE: nobody */
+    int16_t heard[VIEW_MAX_NODES];     /* who that was for each when the time below began */
+    int64_t heard_us[VIEW_MAX_NODES];  /* since when it is known here; 0: nobody is chosen */
 };
 
 struct failover {
@@ -121,6 +123,8 @@ void failover_on_adopted(struct failover *f, struct decide *d, int64_t now_us);
  * `candidate` has for each node whom their log has to take its place; NULL: no log is kept. */
 void failover_allow(
     struct failover *f, bool leads, const uint64_t may[2], const int16_t candidate[VIEW_MAX_NODES]);
+/* Nobody leads them, and this one acts by itself; `candidate` is what their log had last. */
+void failover_allow_alone(struct failover *f, const int16_t candidate[VIEW_MAX_NODES]);
 /* Whom their log has to name before he is promoted in place of view.sw.node; VIEW_NO_NODE: nobody.
  */
 int failover_wants(const struct failover *f, const struct decide *d);
@@ -142,6 +146,8 @@ void failover_on_done(
 /* What failover_step asked for beside has been done. */
 void failover_on_beside_done(
     struct failover *f, struct decide *d, const struct failover_outcome *o, int64_t now_us);
+/* True while limits run: until then the time that is given must not jump. */
+bool failover_is_timing(const struct decide *d);
 /* When failover_step is to be called at the latest, milliseconds from now; -1: when something
  * happens. */
 int64_t failover_delay_ms(const struct failover *f, const struct decide *d);

@@ -115,6 +115,7 @@ struct wd_says {
     bool acts_alone;                /* nobody leads, and the settings let each pgpool act then */
     uint64_t may[2];                /* servers about which failover may go on, here */
     uint64_t barred[2];             /* servers that are former primaries, whatever they say */
+    uint64_t lost[2];               /* servers that are lost, as all have agreed */
     uint64_t known[2];              /* servers of which the log knows whether they are detached */
     uint64_t held[2];               /* and those that are */
     uint32_t epoch[VIEW_MAX_NODES]; /* of the last failover about each; 0: there was none */

@@ -489,6 +489,35 @@ def test_detached_is_detached_for_all(trio, cluster, tmp_path):  # noqa: F811
         waits.wait_for("it is up", lambda i=i: column(three.pools[i], "status")[node] == "up", 60)
 
 
+def test_a_lost_standby_is_attached_for_all(trio, cluster):  # noqa: F811
+    """auto_failback = off: nobody had detached it, so nobody holds it down, and yet it waits for an operator; at whichever pgpool."""
+    three = cluster([n.address for n in trio.nodes], auto_failback=False, **QUICK, **CALM).start()
+    leader = three.wait_leader(0, 1, 2)
+    wait_settled(three, trio.at, 0, 1, 2)
+    node = trio.standbys[0]
+    trio.nodes[node].stop()
+    for i in range(3):
+        waits.wait_for("it is down", lambda i=i: column(three.pools[i], "status")[node] == "down", 60)
+    three.wait_events(f"node {node} is lost", 0, 1, 2)
+    trio.nodes[node].start()
+    for i in range(3):
+        waits.wait_for("it answers", lambda i=i: column(three.pools[i], "pg_status")[node] == "up", 60)
+    waits.holds_for("it waits", lambda: [column(three.pools[i], "status")[node] for i in range(3)] == ["down"] * 3, 3)
+    three.sides[(leader + 1) % 3].ok("attach_node", "-n", str(node))
+    for i in range(3):
+        waits.wait_for("it is up", lambda i=i: column(three.pools[i], "status")[node] == "up", 60)
+    three.wait_events(f"node {node} is attached by ", 0, 1, 2)
+    # Who begins later does not take that for news.
+    third = (leader + 2) % 3
+    assert "is not used: the pgpools of the watchdog cluster" not in three.pools[third].log()
+    three.kill(third)
+    seen = len(three.pools[third].log())
+    three.start(third)
+    three.wait_voters(leader, 3)
+    waits.wait_for("it knows all", lambda: three.events(third) == three.events(leader), 60)
+    assert f"node {node} is attached by" not in three.pools[third].log()[seen:]
+
+
 def test_who_is_attached_is_asked_at_once(trio, cluster):  # noqa: F811
     """By each pgpool, whichever of them was told: none waits for its next probe."""
     three = cluster([n.address for n in trio.nodes], **{**QUICK, "health_check_period": 600, "sr_check_period": 600}).start()

@@ -104,6 +104,27 @@ def test_one_that_does_not_lead_misses_the_primary(cluster, servers):
     assert servers[1].value("select pg_is_in_recovery()") == "t"
 
 
+def test_most_miss_a_standby(cluster):
+    """It is down for all, also for one that reaches it, as with pgpool-II: all have the same status. And it is back for all."""
+    c = cluster(wd_priority=[9, 5, 1], wd_election_timeout="1500ms")
+    c.start()
+    waits.wait_for("pgpool 0 has the address", lambda: c.holder() == 0, PATIENCE)
+    settled(c, 0, 1, 2)
+    for i in (0, 1):
+        cut(c, i, STANDBY)
+    for i in range(3):
+        waits.wait_for(f"it is down for pgpool {i}", lambda i=i: status_of(c, i, 1) == "down", PATIENCE)
+    assert "node 1 is not used: the pgpools of the watchdog cluster have agreed that it is lost" in c.members[2].log()
+    row = c.members[2].ask("SHOW POOL_NODES")[1]
+    assert row["pg_status"] == "up"
+    assert c.members[2].ask("SHOW POOL_WATCHDOG")[2]["lost_nodes"] == "", "it has no vote about what it reaches"
+    waits.holds_for("and stays", lambda: status_of(c, 2, 1) == "down" and primary_of(c, 2) == 0, 3)
+    c.net.cloud.heal()
+    for i in range(3):
+        waits.wait_for(f"it is up for pgpool {i}", lambda i=i: status_of(c, i, 1) == "up", PATIENCE)
+    assert promotions(c) == 0
+
+
 @pytest.mark.slow
 def test_who_leads_misses_the_primary(cluster, servers):
     """No majority agrees: it fails nothing over, and after a while gives the lead, and the address, to one that reaches the primary; a higher

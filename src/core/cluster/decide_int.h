@@ -47,6 +47,13 @@ bool decide_is_kept_out(const struct decide *d, int node);
  * again yet. */
 bool decide_is_doubtful(const struct decide *d, int node);
 
+/* True when `node` is no primary, whatever it says: all pgpools of a watchdog cluster agree on
+ * that, or one of them may have told another server to take its place. */
+static inline bool decide_is_barred(const struct decide *d, int node)
+{
+    return view_has_node(d->barred, node) || view_has_node(d->replaced, node);
+}
+
 /* decide_role.c: makes primary, roles and status follow from what is known. */
 void decide_settle(struct decide *d, int64_t now_us);
 

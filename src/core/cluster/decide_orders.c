@@ -96,6 +96,8 @@ void decide_attach(struct decide *d, int node, const char *who, int64_t now_us)
     if (n->have_facts && n->facts.is_primary && node != d->view.primary)
         ask_anew(d, node);
     n->is_vouched = n->is_silent;
+    n->is_missed = false;
+    d->missed[node / 64] &= ~(UINT64_C(1) << (node % 64)); /* till they say so again */
     decide_set_status(d, node, VIEW_WAITING, now_us);
     e = decide_note(
         d, DECIDE_EV_ATTACH, node, d->view.primary, now_us, "node %d is attached by %s", node, who);
@@ -134,4 +136,20 @@ void decide_agree(
     d->agreed = primary;
     memcpy(d->barred, barred, sizeof d->barred);
     decide_settle(d, now_us);
+}
+
+void decide_agree_lost(struct decide *d, const uint64_t lost[2], int64_t now_us)
+{
+    if (memcmp(d->missed, lost, sizeof d->missed) == 0)
+        return;
+    memcpy(d->missed, lost, sizeof d->missed);
+    decide_settle(d, now_us);
+}
+
+bool decide_finds_lost(const struct decide *d, int node)
+{
+    const struct view_node *v = &d->view.node[node];
+
+    return d->rules.node[node].exists && v->status == VIEW_DOWN && !v->held_down &&
+           !(d->node[node].is_missed && !d->node[node].is_silent);
 }

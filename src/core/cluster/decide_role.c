@@ -53,7 +53,7 @@ static bool is_candidate(const struct decide *d, int node)
     if (!d->rules.node[node].exists || d->view.node[node].held_down || !says_primary(d, node))
         return false;
     if (is_stale(d, node) || node == d->view.sw.barred || decide_is_kept_out(d, node) ||
-        view_has_node(d->barred, node))
+        decide_is_barred(d, node))
         return false;
     return !n->is_silent || (node == d->view.primary && decide_is_used(d, node));
 }
@@ -108,7 +108,7 @@ static void note_followers(struct decide *d)
  * come after it. */
 static bool is_named(const struct decide *d, int node)
 {
-    return node != VIEW_NO_NODE && node != d->view.sw.barred && !view_has_node(d->barred, node) &&
+    return node != VIEW_NO_NODE && node != d->view.sw.barred && !decide_is_barred(d, node) &&
            decide_is_used(d, node) &&
            (!decide_has_facts(d, node) || d->node[node].facts.is_primary) &&
            !is_superseded(d, node);
@@ -252,13 +252,14 @@ static bool may_return(const struct decide *d, int node, int64_t now_us)
         return node == d->view.primary;
     if (lowest_used(d) == VIEW_NO_NODE)
         return true; /* better than nothing, whatever else holds */
-    if (n->oks < OKS_TO_RETURN ||
+    if (n->oks < OKS_TO_RETURN || view_has_node(d->missed, node) ||
         (streaming && decide_has_facts(d, node) && !follows_primary(d, node)))
         return false;
-    if (d->view.node[node].status == VIEW_QUARANTINE)
+    if (d->view.node[node].status == VIEW_QUARANTINE || n->is_missed)
         return true;
     return d->rules.auto_failback &&
-           (n->returned_us == 0 || now_us - n->returned_us >= d->rules.auto_failback_interval_us);
+           (n->returned_us == 0 || now_us < n->returned_us || /* the clock was set back */
+               now_us - n->returned_us >= d->rules.auto_failback_interval_us);
 }
 
 static void give_back(struct decide *d, int node, int64_t now_us)
@@ -267,6 +268,7 @@ static void give_back(struct decide *d, int node, int64_t now_us)
     bool was_down = d->view.node[node].status == VIEW_DOWN;
 
     n->fails = 0;
+    n->is_missed = false;
     if (was_down) {
         n->returned_us = now_us;
     }
@@ -332,6 +334,35 @@ static void tell_false_primary(struct decide *d, int node, int64_t now_us)
         ->hint = "Rebuild it as a standby of the present primary; it then returns by itself.";
 }
 
+/* Another pgpool of the cluster would write and read without it, and it may be cut off. A primary
+ * is another matter: somebody has to take its place first. */
+static bool is_missed(const struct decide *d, int node)
+{
+    int i;
+
+    if (!view_has_node(d->missed, node) || !d->rules.node[node].may_fail ||
+        d->rules.node[node].always_primary ||
+        (d->rules.mode == DECIDE_MODE_STREAMING &&
+            (says_primary(d, node) || node == d->view.primary)))
+        return false;
+    for (i = 0; i < d->rules.nnodes; i++)
+        if (i != node && decide_is_used(d, i))
+            return true;
+    return false; /* better than nothing */
+}
+
+static void take_out_missed(struct decide *d, int node, int64_t now_us)
+{
+    decide_note(d, DECIDE_EV_DOWN, node, d->view.primary, now_us,
+        "node %d is not used: the pgpools of the watchdog cluster have agreed that it is lost",
+        node)
+        ->hint = "This one reaches it: something is wrong with the network between the others and "
+                 "it.";
+    d->node[node].is_missed = true;
+    d->node[node].told &= ~DECIDE_TOLD_STALE;
+    decide_set_status(d, node, VIEW_DOWN, now_us);
+}
+
 static void judge(struct decide *d, int node, int64_t now_us)
 {
     struct decide_node *n = &d->node[node];
@@ -392,6 +423,9 @@ void decide_settle(struct decide *d, int64_t now_us)
         set_primary(d, elect(d), now_us);
     for (i = 0; i < d->rules.nnodes; i++)
         judge(d, i, now_us);
+    for (i = 0; i < d->rules.nnodes; i++)
+        if (decide_is_used(d, i) && is_missed(d, i))
+            take_out_missed(d, i, now_us);
     if (!streaming)
         set_primary(d, flagged(d) != VIEW_NO_NODE ? flagged(d) : lowest_used(d), now_us);
     set_roles(d, now_us);

@@ -35,7 +35,7 @@ static bool is_newcomer(const struct decide *d, int node)
         is_ordered(d, node))
         return false;
     if (!decide_has_facts(d, p) || !d->node[p].facts.is_primary || !decide_is_used(d, p) ||
-        p == d->view.sw.barred || view_has_node(d->barred, p) || !is_kin(d, p, node))
+        p == d->view.sw.barred || decide_is_barred(d, p) || !is_kin(d, p, node))
         return false;
     return d->node[p].facts.timeline != 0 &&
            d->node[node].facts.timeline > d->node[p].facts.timeline;

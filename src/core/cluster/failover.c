@@ -563,10 +563,30 @@ static bool settle(struct failover *f, struct decide *d, int64_t now_us)
     return true;
 }
 
+/* Neither begun nor ended: a former monitor's. Another pgpool may have led meanwhile: it may have
+ * chosen another server, and knows nothing of a switchover here. */
+static struct failover_do promote_again(struct failover *f, struct decide *d, int64_t now_us)
+{
+    struct view_switch *sw = &d->view.sw;
+
+    if (sw->is_asked_for && f->word.asks) {
+        failover_enter(f, d, VIEW_PHASE_SEARCH, now_us);
+        return failover_ask(f, now_us);
+    }
+    if (!sw->is_asked_for && !failover_may_begin(f, sw->node))
+        return failover_ask(f, now_us);
+    if (failover_is_named(f, d, sw->target))
+        return failover_promote(f, d, sw->target, now_us);
+    sw->barred = VIEW_NO_NODE;
+    failover_enter(f, d, VIEW_PHASE_CONFIRM, now_us);
+    return failover_ask(f, now_us);
+}
+
 struct failover_do failover_step(struct failover *f, struct decide *d, int64_t now_us)
 {
     struct failover_do nothing = {.type = FAILOVER_DO_NOTHING};
 
+    failover_bar_replaced(f, d, now_us);
     failover_take_up(f, d, now_us);
     if (!view_failover_in_progress(&d->view) || settle(f, d, now_us))
         return failover_beside_step(f, d, now_us);
@@ -582,10 +602,7 @@ struct failover_do failover_step(struct failover *f, struct decide *d, int64_t n
         return confirm(f, d, now_us);
     case VIEW_PHASE_COMMAND:
     case VIEW_PHASE_PROMOTE:
-        if (!failover_may_begin(f, d->view.sw.node))
-            return failover_ask(f, now_us);
-        /* Neither begun nor ended: a former monitor's. */
-        return failover_promote(f, d, d->view.sw.target, now_us);
+        return promote_again(f, d, now_us);
     case VIEW_PHASE_SEARCH:
         return search(f, d, now_us);
     case VIEW_PHASE_FENCE:
@@ -762,6 +779,11 @@ void failover_on_adopted(struct failover *f, struct decide *d, int64_t now_us)
     f->retry_us = now_us + RETRY_US;
 }
 
+bool failover_is_timing(const struct decide *d)
+{
+    return view_failover_in_progress(&d->view) || (d->replaced[0] | d->replaced[1]) != 0;
+}
+
 int64_t failover_delay_ms(const struct failover *f, const struct decide *d)
 {
     const struct view_switch *sw = &d->view.sw;
@@ -770,7 +792,7 @@ int64_t failover_delay_ms(const struct failover *f, const struct decide *d)
         return FAILOVER_ASK_US / 1000;
     if (d->view.is_looking)
         return 500;
-    return sw->njobs > 0 || sw->follow_epoch != 0 ||
+    return failover_is_timing(d) || sw->njobs > 0 || sw->follow_epoch != 0 ||
                    (sw->moved[0] | sw->moved[1] | sw->fenced[0] | sw->fenced[1]) != 0
                ? 1000
                : -1;

@@ -23,6 +23,9 @@ bool failover_may_begin(const struct failover *f, int node);
 bool failover_waits_for_former(struct failover *f, struct decide *d, int64_t now_us);
 /* Who is to take the place of the lost one: whom the former leader had chosen, else the best. */
 int failover_choose(const struct failover *f, const struct decide *d);
+/* Before each step: a lost primary whose place another one may be about to take is none, though it
+ * come back, until that one has had its time to show up. */
+void failover_bar_replaced(struct failover *f, struct decide *d, int64_t now_us);
 /* `target` may be told to be the primary: there is no log that has to say so first, or it does. */
 bool failover_is_named(const struct failover *f, const struct decide *d, int target);
 /* Begins with a primary that this pgpool has never seen, when all agree on it and on its loss. */

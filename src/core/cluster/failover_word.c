@@ -11,14 +11,24 @@
 void failover_allow(
     struct failover *f, bool leads, const uint64_t may[2], const int16_t candidate[VIEW_MAX_NODES])
 {
+    int i;
+
     f->word.asks = true;
     f->word.leads = leads;
     memcpy(f->word.may, may, sizeof f->word.may);
     f->word.keeps = candidate != NULL;
-    if (candidate != NULL)
-        memcpy(f->word.candidate, candidate, sizeof f->word.candidate);
+    for (i = 0; i < VIEW_MAX_NODES; i++)
+        f->word.candidate[i] = candidate == NULL ? VIEW_NO_NODE : candidate[i];
     if (!leads)
         f->wanted = VIEW_NO_NODE; /* another one may tell it now */
+}
+
+void failover_allow_alone(struct failover *f, const int16_t candidate[VIEW_MAX_NODES])
+{
+    static const uint64_t all[2] = {UINT64_MAX, UINT64_MAX};
+
+    failover_allow(f, true, all, candidate);
+    f->word.keeps = false; /* there is nobody to write it down */
 }
 
 int failover_wants(const struct failover *f, const struct decide *d)
@@ -32,10 +42,47 @@ int failover_wants(const struct failover *f, const struct decide *d)
 static int former_choice(const struct failover *f, const struct decide *d)
 {
     const struct view_switch *sw = &d->view.sw;
-    int chosen = f->word.keeps && sw->node >= 0 ? f->word.candidate[sw->node] : VIEW_NO_NODE;
+    int chosen = f->word.asks && sw->node >= 0 ? f->word.candidate[sw->node] : VIEW_NO_NODE;
 
     return sw->is_asked_for || chosen == f->wanted || chosen >= d->rules.nnodes ? VIEW_NO_NODE
                                                                                 : chosen;
+}
+
+/* Since when it is known here whom the log has in the place of `node`; 0: nobody. */
+static int64_t heard_us(struct failover_word *w, int node, int64_t now_us)
+{
+    if (w->candidate[node] == VIEW_NO_NODE)
+        w->heard_us[node] = 0;
+    else if (w->heard_us[node] == 0 || w->heard[node] != w->candidate[node])
+        w->heard_us[node] = now_us;
+    w->heard[node] = w->candidate[node];
+    return w->heard_us[node];
+}
+
+/* Of its own choice this monitor knows the outcome, and bars by that. */
+static bool is_replaced(struct failover *f, const struct decide *d, int node, int64_t now_us)
+{
+    int64_t since_us = heard_us(&f->word, node, now_us);
+    bool is_here = view_failover_in_progress(&d->view) && d->view.sw.node == node;
+
+    if (f->word.candidate[node] == f->wanted || (is_here && d->view.sw.is_asked_for))
+        return false;
+    if (is_here && f->heir_us > since_us)
+        since_us = f->heir_us;
+    return since_us != 0 && now_us - since_us < FAILOVER_PROMOTED_US;
+}
+
+void failover_bar_replaced(struct failover *f, struct decide *d, int64_t now_us)
+{
+    uint64_t set[2] = {0};
+    int i;
+
+    for (i = 0; i < d->rules.nnodes && f->word.asks; i++)
+        failover_put(set, i, is_replaced(f, d, i, now_us));
+    if (memcmp(set, d->replaced, sizeof set) == 0)
+        return;
+    memcpy(d->replaced, set, sizeof set);
+    decide_settle(d, now_us);
 }
 
 bool failover_waits_for_former(struct failover *f, struct decide *d, int64_t now_us)

@@ -148,7 +148,7 @@ static void on_publish(struct task *t)
     int n;
     int i;
 
-    decide_look(&m->decide, clock_wall_us());
+    decide_look(&m->decide, monitor_now_us(m));
     monitor_act_step(m);
     n = decide_take_events(&m->decide, m->events, DECIDE_MAX_EVENTS);
     for (i = 0; i < n && conf_now(m)->health_check_test; i++)
@@ -213,7 +213,7 @@ static void schedule_sooner(struct monitor *m)
 
 static void take_in(struct watched *w, const struct decide_probe *dp)
 {
-    decide_on_probe(&w->m->decide, w->id, dp, clock_wall_us());
+    decide_on_probe(&w->m->decide, w->id, dp, monitor_now_us(w->m));
     schedule(w);
     schedule_sooner(w->m);
     monitor_changed(w->m);
@@ -480,7 +480,7 @@ static void on_reload(struct role_loop *rl)
     struct decide_rules *rules = mem_alloc(sizeof *rules);
 
     monitor_conf_rules(conf_now(m), rules);
-    decide_set_rules(&m->decide, rules, clock_wall_us());
+    decide_set_rules(&m->decide, rules, monitor_now_us(m));
     mem_free(rules);
     watch_all(m);
 }
@@ -506,7 +506,7 @@ static void start(struct monitor *m)
     int i;
 
     monitor_conf_rules(conf_now(m), rules);
-    decide_init(&m->decide, rules, clock_wall_us());
+    decide_init(&m->decide, rules, monitor_now_us(m));
     mem_free(rules);
     monitor_act_init(m);
     monitor_wd_init(m);

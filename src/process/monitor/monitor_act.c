@@ -22,9 +22,9 @@
 void monitor_act_done(struct monitor *m, bool beside, const struct failover_outcome *o)
 {
     if (beside)
-        failover_on_beside_done(&m->failover, &m->decide, o, clock_wall_us());
+        failover_on_beside_done(&m->failover, &m->decide, o, monitor_now_us(m));
     else
-        failover_on_done(&m->failover, &m->decide, o, clock_wall_us());
+        failover_on_done(&m->failover, &m->decide, o, monitor_now_us(m));
     monitor_changed(m);
 }
 
@@ -51,7 +51,7 @@ static void adopted_ended(void *owner, const struct run_end *end)
     struct monitor *m = owner;
 
     m->run = NULL;
-    failover_on_adopted(&m->failover, &m->decide, clock_wall_us());
+    failover_on_adopted(&m->failover, &m->decide, monitor_now_us(m));
     monitor_changed(m);
 }
 
@@ -245,7 +245,7 @@ void monitor_act_step(struct monitor *m)
             failover_on_event(&m->failover, &m->decide, &e);
         }
         monitor_wd_doubt(m);
-        what = failover_step(&m->failover, &m->decide, clock_wall_us());
+        what = failover_step(&m->failover, &m->decide, monitor_now_us(m));
         if (what.type == FAILOVER_DO_NOTHING && seen == m->decide.nevents)
             break;
         carry_out(m, &what);
@@ -292,13 +292,13 @@ void monitor_act_adopt(struct monitor *m)
         m->beside_run =
             adopt(m, (enum hook_kind)sw->beside.hook, sw->beside_pid, adopted_beside_ended);
         if (m->beside_run == NULL)
-            failover_on_beside_done(&m->failover, &m->decide, &gone, clock_wall_us());
+            failover_on_beside_done(&m->failover, &m->decide, &gone, monitor_now_us(m));
     }
-    if (!failover_adopt(&m->failover, &m->decide, clock_wall_us()))
+    if (!failover_adopt(&m->failover, &m->decide, monitor_now_us(m)))
         return;
     m->run = adopt(m, HOOK_FAILOVER, sw->pid, adopted_ended);
     if (m->run == NULL)
-        failover_on_adopted(&m->failover, &m->decide, clock_wall_us());
+        failover_on_adopted(&m->failover, &m->decide, monitor_now_us(m));
 }
 
 void monitor_act_fini(struct monitor *m)

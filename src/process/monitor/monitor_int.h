@@ -60,6 +60,7 @@ struct monitor {
     struct buf begun;                 /* commands that were begun in this turn, each with its NUL */
     struct order order;
     struct order beside_order;
+    int64_t wall_us;      /* the wall clock less the boot clock, as monitor_now_us has it */
     uint64_t told;        /* digest of what workers were told of */
     uint64_t saved;       /* digest of what the status file holds */
     uint64_t unsaved;     /* of what could not be written into it, as the log says; else saved */
@@ -95,6 +96,10 @@ void monitor_changed(struct monitor *m);
 
 /* Asks all servers now. */
 void monitor_ask_all(struct monitor *m);
+
+/* monitor_clock.c: the wall clock; while limits run, as it goes on from when the first began,
+ * whoever sets it. */
+int64_t monitor_now_us(struct monitor *m);
 
 /* monitor_act.c: does what failover says. */
 void monitor_act_init(struct monitor *m);

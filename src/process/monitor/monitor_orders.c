@@ -74,7 +74,7 @@ void monitor_orders_resume(struct monitor *m)
                 "pgpool_status.switch names servers that the settings do not have: what a "
                 "switchover "
                 "did there is not taken back");
-        failover_resume(&m->failover, &m->decide, kept, clock_wall_us());
+        failover_resume(&m->failover, &m->decide, kept, monitor_now_us(m));
     }
     buf_free(&text);
     mem_free(kept);
@@ -155,7 +155,7 @@ static void switch_over(struct monitor *m, const struct node_command *cmd, int64
 bool monitor_orders_take(struct monitor *m, const struct mail *mail)
 {
     struct node_command cmd;
-    int64_t now_us = clock_wall_us();
+    int64_t now_us = monitor_now_us(m);
 
     if (mail->len != sizeof cmd)
         return false;

@@ -48,8 +48,7 @@ static void look(const struct monitor *m, struct wd_seen *s)
     for (i = 0; i < m->decide.rules.nnodes; i++) {
         const struct view_node *n = &v->node[i];
 
-        put_bit(
-            s->lost, i, m->decide.rules.node[i].exists && n->status == VIEW_DOWN && !n->held_down);
+        put_bit(s->lost, i, decide_finds_lost(&m->decide, i));
         put_bit(s->used, i, n->status == VIEW_UP);
     }
 }
@@ -79,7 +78,7 @@ void monitor_wd_init(struct monitor *m)
 /* True when somebody was attached. */
 static bool follow_holds(struct monitor *m, const struct wd_says *s)
 {
-    int64_t now_us = clock_wall_us();
+    int64_t now_us = monitor_now_us(m);
     bool is_attached = false;
     int i;
 
@@ -100,7 +99,7 @@ static bool follow_holds(struct monitor *m, const struct wd_says *s)
 
 bool monitor_wd_take(struct monitor *m, const struct mail *mail, bool *is_attached)
 {
-    static const uint64_t all[2] = {UINT64_MAX, UINT64_MAX};
+    static const uint64_t none[2];
     struct wd_says *s = mem_alloc(sizeof *s);
 
     bool ok = mail->len == sizeof *s && is_on(m);
@@ -111,10 +110,12 @@ bool monitor_wd_take(struct monitor *m, const struct mail *mail, bool *is_attach
         m->is_wd_alone = s->acts_alone;
         memcpy(m->wd_epoch, s->epoch, sizeof m->wd_epoch);
         if (s->acts_alone)
-            failover_allow(&m->failover, true, all, NULL);
+            failover_allow_alone(&m->failover, s->candidate);
         else
             failover_allow(&m->failover, s->is_leader, s->may, s->candidate);
-        decide_agree(&m->decide, s->primary, s->timeline, s->barred, clock_wall_us());
+        decide_agree(&m->decide, s->primary, s->timeline, s->barred, monitor_now_us(m));
+        decide_agree_lost(
+            &m->decide, s->is_leader || s->acts_alone ? none : s->lost, monitor_now_us(m));
         *is_attached = follow_holds(m, s);
     }
     mem_free(s);

@@ -102,13 +102,17 @@ static bool send_raft(void *owner, int to, struct slice body)
     return w->net != NULL && wd_net_send(w->net, to, 'R', body);
 }
 
-static void on_event(void *owner, const struct wd_event *e, bool fits)
+/* A process that begins hears again of what it had in its log, and does nothing about it: the
+ * monitor is told by the next tick what came out of it. */
+static void on_event(void *owner, const struct wd_event *e, bool fits, bool is_news)
 {
     struct wd *w = owner;
 
     wd_orders_heard(w, e);
-    if (!fits)
+    if (!fits || !is_news)
         return;
+    if (e->type == WD_EV_ATTACH)
+        wd_tell_attached(w, e);
     if (e->type == WD_EV_LEAD && e->member == w->self && w->lead.is_told)
         w->lead.is_led = true;
     if (e->type == WD_EV_LOST)

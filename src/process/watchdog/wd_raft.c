@@ -86,7 +86,8 @@ struct wd_raft {
     raft_term current_term; /* of the barrier that has passed */
     raft_term barrier_term;
     bool is_broken;
-    bool is_outdated; /* what came out of the log is not all that is in it */
+    raft_index old_index; /* so far the log reached when this process began */
+    bool is_outdated;     /* what came out of the log is not all that is in it */
     bool is_closed;
     int nproposals;
     char address[WD_MAX_MEMBERS][NAME_BYTES];
@@ -314,7 +315,8 @@ static int fsm_apply(struct raft_fsm *fsm, const struct raft_buffer *buf, void *
     struct wd_event e;
 
     if (read_event(buf, &e))
-        wr->calls.on_event(wr->owner, &e, wd_state_apply(wr->state, &e));
+        wr->calls.on_event(wr->owner, &e, wd_state_apply(wr->state, &e),
+            raft_last_applied(&wr->raft) >= wr->old_index);
     else
         be_outdated(wr, "an event");
     *result = NULL;
@@ -439,7 +441,10 @@ static int start_raft(struct wd_raft *wr, const struct wd_raft_opts *o)
     /* libraft would put a damaged file aside and vote on without what it had promised. */
     raft_uv_set_auto_recovery(&wr->io, false);
     rc = begin_log(wr, o);
-    return rc == 0 ? raft_start(&wr->raft) : rc;
+    wr->old_index = UINT64_MAX;
+    rc = rc == 0 ? raft_start(&wr->raft) : rc;
+    wr->old_index = raft_last_index(&wr->raft);
+    return rc;
 }
 
 /* The members that a snapshot names are agreed on; its log may have a change that is not. */

@@ -34,8 +34,9 @@ struct wd_raft_opts {
 struct wd_raft_calls {
     /* Brings a message of libraft to a member; false when it cannot. */
     bool (*send)(void *owner, int to, struct slice body);
-    /* An event has been taken in: `state` has changed, unless it came late. */
-    void (*on_event)(void *owner, const struct wd_event *e, bool fits);
+    /* An event has been taken in: `state` has changed, unless it came late. Not `is_news`: it was
+     * in the log of this pgpool before wd_raft_new. */
+    void (*on_event)(void *owner, const struct wd_event *e, bool fits, bool is_news);
     /* Libraft cannot go on (disk, memory): the process has to end. */
     void (*on_broken)(void *owner, const char *why);
 };

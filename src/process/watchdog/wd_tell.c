@@ -31,6 +31,7 @@ static void fill_says(struct wd *w, struct wd_says *s)
         wd_put_bit(s->barred, i,
             n->was_primary && (n->is_lost || n->is_held) &&
                 !(n->is_begun && w->state.primary == i && !n->is_held));
+        wd_put_bit(s->lost, i, n->is_lost && !n->is_held);
         wd_put_bit(s->known, i, n->is_known);
         wd_put_bit(s->held, i, n->is_held);
         s->epoch[i] = n->epoch;
@@ -82,6 +83,15 @@ void wd_tell_command(struct wd *w, const struct node_command *cmd)
     if (slot != -1)
         (void)mailbox_post(
             w->role.env->boxes, slot, MAIL_NODE_COMMAND, &decided, sizeof decided, -1);
+}
+
+void wd_tell_attached(struct wd *w, const struct wd_event *e)
+{
+    struct node_command cmd = {.order = NODE_ATTACH, .node = e->node};
+
+    snprintf(cmd.who, sizeof cmd.who, "%s", e->who);
+    snprintf(cmd.why, sizeof cmd.why, "%s", e->text);
+    wd_tell_command(w, &cmd);
 }
 
 void wd_tell_supervisor(struct wd *w, char what)

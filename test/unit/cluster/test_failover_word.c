@@ -320,6 +320,227 @@ START_TEST(test_the_choice_outlives_the_monitor)
 }
 END_TEST
 
+/* The lost one comes back while its place is about to be taken: it takes no writes, which would be
+ * lost, until whoever was chosen has had his time. Here another one leads. */
+START_TEST(test_who_is_being_replaced_takes_no_writes)
+{
+    int chosen = (_i + 1) % NODES;
+    int shows_up;
+
+    for (shows_up = 0; shows_up < 2; shows_up++) {
+        lose(_i, chosen);
+        name(false, _i, chosen);
+        world_run(1);
+        world->server[_i].alive = true;
+        world_run(20);
+        ck_assert_int_eq(world->d.view.primary, VIEW_NO_NODE);
+        ck_assert(!view_can_write(&world->d.view));
+        if (shows_up == 1)
+            world_promote(chosen);
+        world_run(12);
+        ck_assert_int_eq(world->d.view.primary, shows_up == 1 ? chosen : _i);
+        ck_assert(view_can_write(&world->d.view));
+        ck_assert_int_eq(nacts(), 0);
+    }
+}
+END_TEST
+
+/* Also where it was never missed, and where it is heard that nobody takes its place after all. */
+START_TEST(test_who_was_not_missed_here_takes_no_writes)
+{
+    int chosen = (_i + 1) % NODES;
+    int is_over;
+
+    for (is_over = 0; is_over < 2; is_over++) {
+        world_begin(_i);
+        name(false, _i, VIEW_NO_NODE);
+        world_run(3);
+        ck_assert(view_can_write(&world->d.view));
+        name(false, _i, chosen);
+        world_run(1);
+        ck_assert_int_eq(world->d.view.primary, VIEW_NO_NODE);
+        ck_assert(failover_is_timing(&world->d));
+        if (is_over == 1)
+            name(false, _i, VIEW_NO_NODE);
+        else
+            world_run(30);
+        world_run(1);
+        ck_assert_int_eq(world->d.view.primary, _i);
+        ck_assert(!failover_is_timing(&world->d));
+    }
+}
+END_TEST
+
+/* A new leader, who has known of the choice for long, waits for whom he cannot ask: meanwhile the
+ * lost one is not believed. */
+START_TEST(test_a_lost_primary_is_none_while_the_choice_is_waited_for)
+{
+    int chosen = (_i + 1) % NODES;
+
+    lose(_i, (_i + 2) % NODES);
+    world->server[chosen].alive = false;
+    name(false, _i, chosen);
+    world_run(40);
+    name(true, _i, chosen);
+    world_run(5);
+    world->server[_i].alive = true;
+    world_run(20);
+    ck_assert_int_eq(world->d.view.primary, VIEW_NO_NODE);
+    ck_assert_int_eq(nacts(), 0);
+    world_run(10);
+    ck_assert_int_eq(world->d.view.primary, _i);
+    ck_assert_int_eq(nacts(), 0);
+    ck_assert(!failover_is_acting(&world->f, &world->d));
+}
+END_TEST
+
+/* Its own choice could not be promoted: the lost one is welcome at once. */
+START_TEST(test_a_choice_that_failed_bars_nobody)
+{
+    int heavy = (_i + 2) % NODES;
+
+    lose(_i, heavy);
+    world->fail_percent = 100;
+    name(true, _i, heavy);
+    world_run(1);
+    world->server[_i].alive = true;
+    world_run(4);
+    ck_assert_int_ge(world->nsteps[FAILOVER_DO_PROMOTE], 1);
+    if (world->d.view.sw.unsure_us == 0) /* it is not known to have failed */
+        ck_assert_int_eq(world->d.view.primary, _i);
+}
+END_TEST
+
+/* Nobody leads, and this one acts by itself: it knows from the log whom it may have to wait for,
+ * and asks nobody whom it may take then. */
+START_TEST(test_alone_waits_for_the_former_choice)
+{
+    int heavy = (_i + 2) % NODES;
+    int chosen = (_i + 1) % NODES;
+    int16_t candidate[VIEW_MAX_NODES];
+    int i;
+
+    for (i = 0; i < VIEW_MAX_NODES; i++)
+        candidate[i] = (int16_t)(i == _i ? chosen : VIEW_NO_NODE);
+    lose(_i, heavy);
+    world->server[chosen].alive = false;
+    world_run(3);
+    failover_allow_alone(&world->f, candidate);
+    world_run(25);
+    ck_assert_int_eq(nacts(), 0);
+    world_run(10);
+    ck_assert_int_eq(nacts(), 1);
+    ck_assert_int_eq(world->d.view.primary, heavy);
+}
+END_TEST
+
+/* The monitor ended when it had decided to run the command, and had not. When the next one may act,
+ * the log of all has another choice. */
+START_TEST(test_a_command_taken_over_asks_the_log)
+{
+    int heavy = (_i + 2) % NODES;
+    int chosen = (_i + 1) % NODES;
+
+    lose(_i, heavy);
+    world->rules.has.failover_command = true;
+    decide_set_rules(&world->d, &world->rules, world->now_us);
+    name(true, _i, heavy);
+    while (world->ncommands == 0)
+        world_tick();
+    world->deed.is_running = false;
+    world->d.view.sw.pid = 0;
+    world_monitor_kill();
+    name(true, _i, chosen);
+    world_run(5);
+    ck_assert_int_eq(world->ncommands, 2);
+    ck_assert_int_eq(world->d.view.primary, chosen);
+}
+END_TEST
+
+/* A switchover's order to promote may have been heard, and another pgpool may lead now: nobody is
+ * told again, and the old primary writes again when the new one does not come. */
+START_TEST(test_a_switchover_taken_over_is_not_ordered_again)
+{
+    int target = (_i + 1) % NODES;
+    int16_t candidate[VIEW_MAX_NODES];
+    struct err err = {0};
+    int i;
+
+    for (i = 0; i < VIEW_MAX_NODES; i++)
+        candidate[i] = VIEW_NO_NODE;
+    world_begin(_i);
+    failover_allow(&world->f, true, nothing, candidate);
+    ck_assert_int_eq(failover_switch(&world->f, &world->d, target, "op", world->now_us, &err), 0);
+    while (world->nsteps[FAILOVER_DO_PROMOTE] == 0)
+        world_tick();
+    world->deed.is_running = false; /* nobody heard of it */
+    world_monitor_kill();
+    failover_allow(&world->f, true, nothing, candidate);
+    world_run(60);
+    ck_assert_int_eq(world->nsteps[FAILOVER_DO_PROMOTE], 1);
+    ck_assert_int_eq(world->d.view.primary, _i);
+    ck_assert(view_can_write(&world->d.view));
+    ck_assert(!world->server[_i].fenced);
+}
+END_TEST
+
+static void agree_lost(int node)
+{
+    uint64_t lost[2] = {node == VIEW_NO_NODE ? 0 : UINT64_C(1) << node, 0};
+
+    decide_agree_lost(&world->d, lost, world->now_us);
+}
+
+/* Most pgpools do not reach a standby: here it is used no more, either, and no vote comes of that;
+ * when they reach it again it is used again, whether lost ones come back by themselves or not. */
+START_TEST(test_a_standby_that_the_others_miss)
+{
+    int node = (_i + 1) % NODES;
+    int by_itself;
+
+    for (by_itself = 0; by_itself < 2; by_itself++) {
+        world_init(_i);
+        world->rules.auto_failback = by_itself == 1;
+        world_monitor_start();
+        failover_allow(&world->f, false, nothing, NULL);
+        world_run(3);
+        agree_lost(node);
+        world_run(10);
+        ck_assert_int_eq(world->d.view.node[node].status, VIEW_DOWN);
+        ck_assert(!decide_finds_lost(&world->d, node));
+        ck_assert(world_told("have agreed that it is lost"));
+        ck_assert_int_eq(world->d.view.primary, _i);
+        world->server[node].alive = false;
+        world_run(3);
+        ck_assert(decide_finds_lost(&world->d, node));
+        world->server[node].alive = true;
+        world_run(3);
+        ck_assert_int_eq(world->d.view.node[node].status, VIEW_DOWN);
+        agree_lost(VIEW_NO_NODE);
+        world_run(3);
+        ck_assert_int_eq(world->d.view.node[node].status, VIEW_UP);
+    }
+}
+END_TEST
+
+/* Somebody has to take the place of a primary first; and the last one is better than nothing. */
+START_TEST(test_who_is_missed_and_stays)
+{
+    int node = (_i + 1) % NODES;
+
+    world_begin(_i);
+    failover_allow(&world->f, false, nothing, NULL);
+    agree_lost(_i);
+    world_run(3);
+    ck_assert_int_eq(world->d.view.node[_i].status, VIEW_UP);
+    ck_assert(view_can_write(&world->d.view));
+    agree_lost(node);
+    world->server[_i].alive = world->server[(_i + 2) % NODES].alive = false;
+    world_run(10);
+    ck_assert(view_is_usable(&world->d.view, node));
+}
+END_TEST
+
 static Suite *make_suite(void)
 {
     Suite *s = suite_create("failover_word");
@@ -338,6 +559,15 @@ static Suite *make_suite(void)
     tcase_add_loop_test(t, test_the_former_choice_is_waited_for, 0, NODES);
     tcase_add_loop_test(t, test_each_former_choice_is_waited_for, 0, NODES);
     tcase_add_loop_test(t, test_the_choice_outlives_the_monitor, 0, NODES);
+    tcase_add_loop_test(t, test_who_is_being_replaced_takes_no_writes, 0, NODES);
+    tcase_add_loop_test(t, test_who_was_not_missed_here_takes_no_writes, 0, NODES);
+    tcase_add_loop_test(t, test_a_lost_primary_is_none_while_the_choice_is_waited_for, 0, NODES);
+    tcase_add_loop_test(t, test_a_choice_that_failed_bars_nobody, 0, NODES);
+    tcase_add_loop_test(t, test_alone_waits_for_the_former_choice, 0, NODES);
+    tcase_add_loop_test(t, test_a_command_taken_over_asks_the_log, 0, NODES);
+    tcase_add_loop_test(t, test_a_switchover_taken_over_is_not_ordered_again, 0, NODES);
+    tcase_add_loop_test(t, test_a_standby_that_the_others_miss, 0, NODES);
+    tcase_add_loop_test(t, test_who_is_missed_and_stays, 0, NODES);
     suite_add_tcase(s, t);
     return s;
 }
