@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: PostgreSQL
  * test_wd_sim.c: many pgpools in one process and in simulated time: libraft over its own fixture,
- * and the watchdog's real wd_lead.c, wd_lease.c, wd_members.c, wd_talk.c, wd_tell.c, wd_state.c,
- * wd_votes.c. Made up are network, kernel, monitor and servers. By seeds: messages are late or
- * lost, in one direction or both; processes hang and go on, or end and begin anew; machines sleep
- * (the boot clock goes on, the monotonic one and libraft's do not); disks are slow;
- * primaries die; members are taken out of the settings and come back; every third seed, leaders are
- * to give the lead away, and no snapshots are sent, for libraft's fixture reads behind its log when
- * it cuts one that a snapshot has begun. At every step: at most one pgpool holds the address, and
- * each failover promotes at most one server, who takes a while to become the primary. After each
- * storm: one leads and holds the address, all logs are the same, no server is forgotten. At the end
- * a minority is cut off and the primary dies: the majority gets on. test_wd_sim [SEEDS [FIRST
- * [STEP]]] */
+ * the watchdog's real wd_lead.c, wd_lease.c, wd_members.c, wd_talk.c, wd_tell.c, wd_state.c,
+ * wd_votes.c, and the monitor's real decisions (wd_sim_monitor.c). Made up are network, kernel and
+ * servers. By seeds: messages are late or lost, in one direction or both; processes hang and go on,
+ * or end and begin anew, the monitor also alone; machines sleep (the boot clock goes on, the
+ * monotonic one and libraft's do not); wall clocks are set; disks are slow; servers die and come
+ * back, a former primary as one; members are taken out of the settings and come back; every third
+ * seed, leaders are to give the lead away, and no snapshots are sent, for libraft's fixture reads
+ * behind its log when it cuts one that a snapshot has begun. At every step: at most one pgpool
+ * holds the address, each failover promotes at most one server, who takes a while to become the
+ * primary, and who knows of it writes to the former one no more. After each storm: one leads and
+ * holds the address, all logs are the same, no server is forgotten, each pgpool uses all of them.
+ * At the end a minority is cut off and the primary dies: the majority gets on. test_wd_sim [SEEDS
+ * [FIRST [STEP]]] */
 #include "config.h"
 
 #include <raft.h>
@@ -128,88 +130,21 @@ static int restore(struct raft_fsm *fsm, struct raft_buffer *buf)
     return 0;
 }
 
-/* Monitor and servers: every living server is seen by all, so that what is tried is the agreement.
- */
-
-/* Each pgpool would choose another one, as if they had not heard the same of the servers. */
-static int choose(const struct pool *p, int lost)
-{
-    int chosen = p->says.candidate[lost];
-    int i;
-
-    if (chosen != VIEW_NO_NODE && world.server[chosen].lives)
-        return chosen;
-    for (i = 0; i < SERVERS; i++) {
-        chosen = (p->w.self + i) % SERVERS;
-        if (chosen != lost && world.server[chosen].lives)
-            return chosen;
-    }
-    return VIEW_NO_NODE;
-}
-
-static void act(const struct pool *p, int lost, struct wd_seen *seen)
-{
-    seen->is_acting = true; /* what comes of it is seen later */
-    seen->replaced = (int16_t)lost;
-    seen->candidate = (int16_t)choose(p, lost);
-    if (seen->candidate != VIEW_NO_NODE && seen->candidate == p->says.candidate[lost])
-        sim_tell_to_promote(seen->candidate, (int)p->says.epoch[lost]);
-}
-
-static void look(struct pool *p)
+/* As watchdog.c's take_seen. */
+static void take_seen(struct pool *p)
 {
     struct wd *w = &p->w;
-    struct wd_seen seen = {
-        .serial = p->says.serial, .primary = VIEW_NO_NODE, .candidate = VIEW_NO_NODE};
-    bool changed;
-    int i;
+    bool changed = memcmp(p->seen.lost, w->seen.lost, sizeof p->seen.lost) != 0;
 
-    for (i = 0; i < SERVERS; i++) {
-        wd_put_bit(seen.lost, i, !world.server[i].lives);
-        wd_put_bit(seen.used, i, world.server[i].lives);
-        if (world.server[i].lives && world.server[i].is_primary && !wd_has_bit(p->says.barred, i))
-            seen.primary = i;
-    }
-    for (i = 0; i < SERVERS && seen.primary == VIEW_NO_NODE; i++)
-        if (wd_has_bit(p->says.may, i) && p->led_until_us > clock_boot_us()) {
-            act(p, i, &seen);
-            break;
-        }
-    changed = memcmp(seen.lost, w->seen.lost, sizeof seen.lost) != 0;
-    w->seen = seen;
+    p->has_seen = false;
+    w->seen = p->seen;
+    if (w->seen.wants_answer)
+        w->is_said = false;
     if (changed)
         wd_talk_tell_all(w);
     wd_tell_monitor(w);
     if (wd_is_leading(w))
         wd_lead_step(w);
-}
-
-/* A server that was lost comes back as a standby when another one was promoted meanwhile. */
-static void step_servers(bool is_storm)
-{
-    int nlive = 0;
-    int i;
-    int k;
-
-    for (i = 0; i < SERVERS; i++)
-        nlive += world.server[i].lives;
-    for (i = 0; i < SERVERS; i++) {
-        struct server *s = &world.server[i];
-
-        if (is_storm && s->lives && nlive == SERVERS && sim_below(2500) == 0) {
-            s->lives = false;
-            s->told_ms = 0;
-            s->back_ms = sim_now_ms() + 1000 + sim_below(9000);
-            nlive--;
-        } else if (s->lives && s->told_ms != 0 && sim_now_ms() >= s->told_ms) {
-            sim_become_primary(i);
-        } else if (!s->lives && sim_now_ms() >= s->back_ms) {
-            s->lives = true;
-            for (k = 0; k < SERVERS; k++)
-                if (k != i && (world.server[k].is_primary || world.server[k].told_ms != 0))
-                    s->is_primary = false;
-        }
-    }
 }
 
 /* One pgpool */
@@ -240,7 +175,6 @@ static void begin(struct pool *p, int i)
     struct wd_state state = p->w.state;
 
     memset(&p->w, 0, sizeof p->w);
-    memset(&p->says, 0, sizeof p->says);
     memset(p->heard_us, 0, sizeof p->heard_us);
     p->w.self = i;
     p->w.identity[0] = (uint8_t)(i + 1);
@@ -256,7 +190,6 @@ static void begin(struct pool *p, int i)
     p->w.role.env = mem_alloc_zero(sizeof(struct proc_env));
     p->w.role.env->boxes = (struct mailboxes *)(size_t)(i + 1);
     p->holds = false;
-    p->led_until_us = 0;
     p->tick_ms = p->look_ms = sim_now_ms();
 }
 
@@ -298,6 +231,10 @@ static void come_back(struct pool *p, int i)
     p->restarts = false;
     mem_free(p->w.role.env);
     begin(p, i);
+    if (sim_below(2) == 0) { /* else the watchdog alone was killed */
+        sim_monitor_end(p);
+        sim_monitor_begin(p);
+    }
     forget_leader(p->raft);
 }
 
@@ -341,7 +278,9 @@ static void step_pool(struct pool *p, int i)
         tick(p);
     if (sim_now_ms() >= p->look_ms && !p->w.is_witness) {
         p->look_ms = sim_now_ms() + LOOK_MS / 2 + sim_below(LOOK_MS);
-        look(p);
+        sim_monitor_look(p);
+        if (p->has_seen)
+            take_seen(p);
     }
 }
 
@@ -466,7 +405,7 @@ static void make_trouble(void)
     int k = (int)sim_below((uint32_t)world.n);
     uint32_t slow = world.differ ? 200 : 600; /* still fast enough for the shortest time-out */
 
-    switch (sim_below(world.yields ? 12 : 10)) {
+    switch (sim_below(world.yields ? 14 : 12)) {
     case 0:
         cut_in_two(sim_below(1u << world.n));
         break;
@@ -491,8 +430,17 @@ static void make_trouble(void)
     case 7: /* all are told by a reload */
         world.without = sim_below(2) == 0 ? i : WD_NO_MEMBER;
         break;
-    case 10:
-    case 11:
+    case 8: /* all wall clocks are set now and then, by up to two days */
+        world.pool[i].wall_ms = sim_below(2 * DAY_MS);
+        break;
+    case 9:
+        if (world.pool[i].back_ms == 0 && !world.pool[i].w.is_witness) {
+            world.at = i;
+            sim_monitor_kill(&world.pool[i]);
+        }
+        break;
+    case 12:
+    case 13:
         make_yield();
         break;
     default:
@@ -501,6 +449,17 @@ static void make_trouble(void)
                 &world.pool[i], i, sim_below(2) == 0, sim_below(sim_below(2) == 0 ? 700 : 6000));
         break;
     }
+}
+
+/* The worst for a failover: whoever leads is gone when it has told a server to be the primary, and
+ * the next one knows of that by the log alone. */
+static void strike(void)
+{
+    int i = world.struck - 1;
+
+    world.struck = 0;
+    if (i >= 0 && world.pool[i].back_ms == 0)
+        go_away(&world.pool[i], i, sim_below(2) == 0, 1000 + sim_below(20000));
 }
 
 static void run(int64_t span_ms, bool is_storm)
@@ -527,7 +486,8 @@ static void run(int64_t span_ms, bool is_storm)
         }
         if (world.plot_ms != 0 && sim_now_ms() >= world.plot_ms)
             end_plot();
-        step_servers(is_storm);
+        sim_servers_step(is_storm);
+        strike();
         deliver();
         for (i = 0; i < world.n; i++)
             step_pool(&world.pool[i], i);
@@ -556,40 +516,67 @@ static void print_pools(void)
                 (unsigned long long)r->leader_state.progress[k].next_index,
                 (unsigned long long)r->leader_state.progress[k].match_index);
         printf("\n");
+        sim_monitor_print(p);
     }
+    for (i = 0; i < SERVERS; i++)
+        printf("node %d: lives %d, primary %d, timeline %u\n", i, world.server[i].lives,
+            world.server[i].is_primary, world.server[i].timeline);
 }
 
-static void check_calm(void)
+/* What is not as it has to be when it was calm for a while; NULL: nothing. */
+static const char *find_fault(void)
 {
     const struct wd_state *first = &world.pool[0].w.state;
+    int primary = sim_servers_primary();
     bool voter[WD_MAX_MEMBERS];
     int nleaders = 0;
     int i;
 
+    if (world.plot_ms != 0)
+        return "it is not calm yet";
     for (i = 0; i < world.n; i++) {
-        struct wd *w = &world.pool[i].w;
+        struct pool *p = &world.pool[i];
 
-        if (!wd_state_equal(first, &w->state)) {
-            print_pools();
-            sim_fail("two logs differ");
-        }
-        if (!wd_is_leading(w))
+        if (p->back_ms != 0)
+            return "a pgpool hangs";
+        if (!wd_state_equal(first, &p->w.state))
+            return "two logs differ";
+        if (!p->w.is_witness && !sim_monitor_is_calm(p, first->primary))
+            return "a monitor does not use the servers as the log has them";
+        if (!wd_is_leading(&p->w))
             continue;
         nleaders++;
-        if (w->is_witness || !w->lead.is_led || !world.pool[i].holds)
-            sim_fail("who leads does not hold the address");
-        if (wd_raft_voters(w->raft, voter) != world.n)
-            sim_fail("a member is forgotten");
+        if (p->w.is_witness || !p->w.lead.is_led || !p->holds)
+            return "who leads does not hold the address";
+        if (wd_raft_voters(p->w.raft, voter) != world.n)
+            return "a member is forgotten";
     }
     if (nleaders != 1)
-        print_pools();
-    if (nleaders != 1)
-        sim_fail("nobody leads, or too many do");
+        return "nobody leads, or too many do";
     for (i = 0; i < SERVERS; i++)
         if (first->node[i].is_begun || first->node[i].is_lost)
-            sim_fail("a server is forgotten");
-    if (first->primary < 0 || !world.server[first->primary].is_primary)
-        sim_fail("what all take for the primary is none");
+            return "a server is forgotten";
+    return primary != VIEW_NO_NODE && first->primary == primary
+               ? NULL
+               : "what all take for the primary is none";
+}
+
+/* In the end nothing is wrong, and it stays so. */
+static void check_calm(void)
+{
+    int64_t until_ms = sim_now_ms() + CALM_MS;
+    const char *fault;
+
+    run(1000, false);
+    while (find_fault() != NULL && sim_now_ms() < until_ms)
+        run(1000, false);
+    if (find_fault() == NULL)
+        run(STAYS_MS, false);
+    fault = find_fault();
+    if (fault == NULL)
+        return;
+    print_pools();
+    sim_fail(fault);
 }
 
 /* Less than half of them. */
@@ -607,20 +594,9 @@ static uint32_t choose_minority(void)
     return chosen;
 }
 
-static void lose_primary(int64_t back_ms)
+static const char *find_fault_of_majority(uint32_t minority)
 {
-    int i;
-
-    for (i = 0; i < SERVERS; i++)
-        if (world.server[i].lives && world.server[i].is_primary) {
-            world.server[i].lives = false;
-            world.server[i].told_ms = 0;
-            world.server[i].back_ms = back_ms;
-        }
-}
-
-static void check_majority(uint32_t minority)
-{
+    int primary = sim_servers_primary();
     const struct wd_state *s = NULL;
     int nleaders = 0;
     int i;
@@ -630,7 +606,7 @@ static void check_majority(uint32_t minority)
 
         if ((minority >> i & 1) != 0) {
             if (world.pool[i].holds || wd_is_leading(w))
-                sim_fail("one of a minority leads");
+                return "one of a minority leads";
             continue;
         }
         if (!wd_is_leading(w))
@@ -638,14 +614,13 @@ static void check_majority(uint32_t minority)
         nleaders++;
         s = &w->state;
         if (!world.pool[i].holds)
-            sim_fail("the leader of a majority does not hold the address");
+            return "the leader of a majority does not hold the address";
     }
-    if (nleaders != 1) {
-        print_pools();
-        sim_fail("a majority has no leader, or too many");
-    }
-    if (s->primary < 0 || !world.server[s->primary].lives || !world.server[s->primary].is_primary)
-        sim_fail("a majority has not replaced the primary");
+    if (nleaders != 1)
+        return "a majority has no leader, or too many";
+    return primary != VIEW_NO_NODE && s->primary == primary
+               ? NULL
+               : "a majority has not replaced the primary";
 }
 
 /* A majority whose members hear each other gets on, whatever has become of the others: somebody
@@ -653,13 +628,21 @@ static void check_majority(uint32_t minority)
 static void try_majority(void)
 {
     uint32_t minority = choose_minority();
+    int64_t until_ms = sim_now_ms() + CALM_MS;
+    const char *fault;
 
     cut_in_two(minority);
-    lose_primary(sim_now_ms() + CALM_MS + 1000);
-    run(CALM_MS, false);
-    check_majority(minority);
+    sim_servers_lose();
+    do {
+        run(1000, false);
+        fault = find_fault_of_majority(minority);
+    } while (fault != NULL && sim_now_ms() < until_ms);
+    if (fault != NULL) {
+        print_pools();
+        sim_fail(fault);
+    }
+    sim_servers_return();
     heal();
-    run(CALM_MS, false);
     check_calm();
 }
 
@@ -675,9 +658,7 @@ static void try_seed(int n, int nwitnesses)
     world.nwitnesses = nwitnesses;
     world.yields = seed % 3 == 0;
     world.differ = seed % 5 == 0;
-    for (i = 0; i < SERVERS; i++)
-        world.server[i].lives = true;
-    world.server[0].is_primary = true;
+    sim_servers_begin();
     raft_fixture_initialize(&world.f);
     for (i = 0; i < n; i++) {
         struct pool *p = &world.pool[i];
@@ -700,21 +681,23 @@ static void try_seed(int n, int nwitnesses)
         raft_set_install_snapshot_timeout(p->raft, WD_SNAPSHOT_WAIT_MS);
         raft_set_pre_vote(p->raft, true);
         wd_state_init(&p->w.state);
+        p->wall_ms = DAY_MS;
         begin(p, i);
+        world.at = i;
+        sim_monitor_begin(p);
     }
     raft_fixture_start(&world.f);
-    run(5000, false);
     check_calm();
     for (i = 0; i < STORMS; i++) {
         run(STORM_MS, true);
         heal();
         world.without = WD_NO_MEMBER;
-        run(CALM_MS, false);
         check_calm();
     }
     try_majority();
     for (i = 0; i < n; i++) {
         mem_free(world.pool[i].w.role.env);
+        mem_free(world.pool[i].m);
         wd_rollback_fini(&world.pool[i].rollback);
     }
     for (i = 0; i < world.nmessages; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: PostgreSQL
  * wd_sim_fakes.c: what the simulated watchdogs ask of others: clocks, mailboxes, network, kernel,
- * and libraft, whose fixture answers; and the servers that they promote. */
+ * and libraft, whose fixture answers. */
 #include "config.h"
 
 #include <raft.h>
@@ -37,8 +37,7 @@ int64_t clock_boot_us(void)
 }
 int64_t clock_wall_us(void)
 {
-    return clock_boot_us() +
-           (int64_t)sim_below(7200) * CLOCK_US_PER_S; /* nothing may depend on it */
+    return clock_boot_us() + world.pool[world.at].wall_ms * CLOCK_US_PER_MS;
 }
 int64_t wd_addr_boot_ms(void)
 {
@@ -46,7 +45,7 @@ int64_t wd_addr_boot_ms(void)
 }
 const struct conf_gen *role_loop_gen(const struct role_loop *rl)
 {
-    int election = pool_of(LIST_ENTRY(rl, struct wd, role))->election;
+    int election = world.pool[(size_t)rl->env->boxes - 1].election;
 
     return world.without == WD_NO_MEMBER || world.without == world.at
                ? world.gen[election]
@@ -69,10 +68,16 @@ int mailbox_post(
 {
     struct pool *p = &world.pool[(size_t)boxes - 1];
 
-    if (type == MAIL_WD_SAYS)
+    if (type == MAIL_WD_SAYS) {
         memcpy(&p->says, body, len);
-    else if (type == MAIL_WD_LEADS)
+        p->has_says = true;
+    } else if (type == MAIL_WD_LEADS) {
         memcpy(&p->led_until_us, body, len);
+        p->has_led = true;
+    } else if (type == MAIL_WD_SEEN) {
+        memcpy(&p->seen, body, len);
+        p->has_seen = true;
+    }
     return 0;
 }
 
@@ -441,30 +446,4 @@ bool wd_raft_is_giving(const struct wd_raft *wr)
 void wd_raft_take(struct wd_raft *wr, int from, struct slice body)
 {
     sim_fail("libraft's messages go another way here");
-}
-
-/* Servers */
-
-void sim_tell_to_promote(int node, int epoch)
-{
-    struct server *s = &world.server[node];
-    int i;
-
-    for (i = 0; i < SERVERS; i++)
-        if (i != node && world.server[i].lives && world.server[i].told_epoch == epoch &&
-            (world.server[i].told_ms != 0 || world.server[i].is_primary))
-            sim_fail("a second server is promoted by one failover");
-    s->told_epoch = epoch;
-    if (s->told_ms == 0)
-        s->told_ms = sim_now_ms() + 1 + sim_below(4000);
-}
-
-void sim_become_primary(int node)
-{
-    int i;
-
-    for (i = 0; i < SERVERS; i++)
-        world.server[i].is_primary = i == node;
-    world.server[node].told_ms = 0;
-    world.npromotions++;
 }
