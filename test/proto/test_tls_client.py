@@ -54,6 +54,13 @@ def test_libpq_modes(tls_pool, ca, mode, uses):
         assert bool(conn.pgconn.ssl_in_use) == uses
 
 
+def test_the_answer_to_the_question_for_tls_is_in_the_log(pg, pair, start_pool):
+    """Scripts look for pgpool-II's line."""
+    pool = start_pool(pg.address, ssl=True, ssl_cert=pair.cert, ssl_key=pair.key, log_min_messages="debug1")
+    psycopg.connect(dsn(pool, sslmode="require")).close()
+    waits.wait_for("its line", lambda: "DEBUG:  client->server SSL response: S\n" in pool.log())
+
+
 def test_libpq_direct(tls_pool, ca):
     with psycopg.connect(dsn(tls_pool, sslmode="verify-full", sslrootcert=ca.cert, sslnegotiation="direct")) as conn:
         assert conn.execute("select 42").fetchone() == (42,)
