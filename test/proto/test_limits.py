@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: PostgreSQL
 """test_limits: the queue, limits and time-outs, and memory: T16 of the catalogue."""
+import re
 import threading
 
 import pytest
@@ -127,6 +128,7 @@ def test_client_idle_limit(pg, start_pool):
     found = idle.read_eof(10)
     assert waits.now() - start > 0.5
     assert [m.type for m in found] == ["E"] and found[0].fields["S"] == "FATAL" and found[0].sqlstate in ("57P01", "57P05"), found
+    waits.wait_for("the log says whose", lambda: re.search(r'session of user "\w+" ends: client_idle_limit \(1 s\) is reached', pool.log()))
     assert [m.type for m in busy.ready()] == ["T", "D", "C", "Z"]
     busy.bye()
 

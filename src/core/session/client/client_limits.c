@@ -251,14 +251,14 @@ static void limits_end(struct client *c, const struct deadline *d)
 
     err_clear(&err);
     if (d->limit == LIMIT_IDLE) {
-        CLIENT_LOG(c, LVL_LOG, "client connection is terminated: client_idle_limit (%s) is reached",
-            limit_text(d->limit_ms, text));
+        CLIENT_LOG(c, LVL_LOG, "session of user \"%s\" ends: client_idle_limit (%s) is reached",
+            c->pool->names, limit_text(d->limit_ms, text));
         err_set_fatal(&err, "57P05", "connection terminated due to client idle limit reached");
         err_hint(&err, "The setting is client_idle_limit.");
     } else if (d->limit == LIMIT_RECOVERY) {
         CLIENT_LOG(c, LVL_LOG,
-            "client connection is terminated: client_idle_limit_in_recovery (%s) is reached",
-            d->limit_ms == 0 ? "-1" : limit_text(d->limit_ms, text));
+            "session of user \"%s\" ends: client_idle_limit_in_recovery (%s) is reached",
+            c->pool->names, d->limit_ms == 0 ? "-1" : limit_text(d->limit_ms, text));
         err_set_fatal(&err, "57P01", "connection terminated due to online recovery");
         err_detail(&err, "A server is being rebuilt, which waits for transactions to end.");
         err_hint(&err, "Connect again. The setting is client_idle_limit_in_recovery.");
