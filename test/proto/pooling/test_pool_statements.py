@@ -598,10 +598,11 @@ def test_names_that_are_cut_within_a_letter(t, letter):
 @MODES
 @pytest.mark.parametrize("name", ["", "s"])
 def test_notice_of_a_parse_is_told_once(t, name):
-    """However often it is parsed on links. (Of a text of its own: what another client of the worker has still is not parsed anew.)"""
+    """However often it is parsed on links. (Of a text of its own each time: what a connection has still, that of a client of before as well, is not parsed
+    anew there, and a client that has just gone gives one back at any time.)"""
     c = t.connect()
-    for _ in range(2):
-        each_own_transaction(c, parse(f"select 1 as {64 * (name or 'n')}", name), times=1)
+    for number in range(2):
+        each_own_transaction(c, parse(f"select {number} as {64 * (name or 'n')}", name), times=1)
         each_own_transaction(c, bind(name=name), execute(), times=4)
         each_own_transaction(c, close(name), times=1)
         c.simple("discard all")
