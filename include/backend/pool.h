@@ -229,8 +229,8 @@ uint64_t pool_place(const struct pool *pool);
 struct slice pool_database_there(const struct pool *pool);
 /* It leads to the database that a reload has put another one in the place of. */
 bool pool_link_is_elsewhere(const struct link *link);
-/* Or has settings of its role or database that new ones have not: what it answers, and where names
- * lead, may be other than there. */
+/* Or has settings of its role or database that new ones have not, or its role has another name by
+ * now, or none: what it answers, and where names lead, may be other than there. */
 bool pool_link_is_of_before(const struct link *link);
 
 /* True when the server lets this user in without asking anything, as seen lately. */

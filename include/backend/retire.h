@@ -19,7 +19,7 @@ struct backend;
 struct link_retire {
     int32_t place;    /* RETIRE_OUR_SERVERS, or which server of pools.conf */
     uint32_t is_gone; /* the role is no more: what is known of it goes, too */
-    uint32_t sets;    /* what it has set for its sessions: those that are there have it as it was */
+    uint32_t sets;    /* those that are there have settings, or a role, as they were */
     char user[ROWS_NAME_BYTES];
     char database[ROWS_NAME_BYTES];
 };

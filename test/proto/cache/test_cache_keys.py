@@ -130,6 +130,27 @@ def test_settings_that_a_role_gets(pg, pool, text):
                 "alter role all reset timezone; alter role all reset search_path; alter role k_one in database postgres reset all")
 
 
+@pytest.mark.parametrize("text", ["alter role k_gone rename to k_old", "drop role k_gone"])
+def test_a_role_that_another_one_is_named_as(pg, pool, text):
+    """Who is there is the role that it was, by another name or by none; results of the new one are not his, nor his its."""
+    sql = "select a, current_user from kr order by a"
+    pg.rows("create role k_gone login; insert into kr values (3, 'k_gone'), (4, 'k_old'); grant select on kr to public")
+    old, boss = login(pool, user="k_gone"), login(pool)
+    same(old, sql)
+    try:
+        run(boss, text, "create role k_gone login")
+        new = login(pool, user="k_gone")
+        for number in range(5, 7):
+            for first, second in ((old, new), (new, old)):
+                run(boss, f"insert into kr values ({number}, 'k_gone')")
+                for w in (first, second, first):
+                    kept = [m.row() if m.type == "D" else m.sqlstate for _ in range(3) for m in w.simple(sql) if m.type in "DE"]
+                    said = [m.row() if m.type == "D" else m.sqlstate for m in w.simple("/*NO QUERY CACHE*/" + sql) if m.type in "DE"]
+                    assert kept == said * 3
+    finally:
+        pg.rows("drop role if exists k_old; drop role if exists k_gone")
+
+
 def test_rights_that_change(pg, pool):
     one, boss = login(pool, user="k_one"), login(pool)
     sql = "select a from kt"

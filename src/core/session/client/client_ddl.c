@@ -44,7 +44,7 @@ static struct link_retire *ddl_add(struct client_ddl **dp, struct slice user, st
     w = &d->what[d->n++];
     memset(w, 0, sizeof *w);
     w->place = d->place;
-    w->sets = d->is_full;
+    w->sets = 1; /* also of a role: its sessions go on as the one it was, whoever has its name */
     if (d->is_full)
         return w;
     put_name(w->user, user);
@@ -78,12 +78,12 @@ bool client_ddl_note(
         *dp = mem_alloc_zero(sizeof **dp);
     (*dp)->place = place;
     if (st->verb == SQL_VERB_ALTER_DATABASE) {
-        ddl_add(dp, none, st->name)->sets = 1;
+        ddl_add(dp, none, st->name);
         return true;
     }
     if (st->verb == SQL_VERB_ALTER_ROLE || st->verb == SQL_VERB_ALTER_ROLE_SET) {
         w = ddl_add(dp, (st->flags & SQL_F_ALL) != 0 ? none : real_name(st->name, self), none);
-        w->sets = w->sets || st->verb == SQL_VERB_ALTER_ROLE_SET;
+        w->sets = (*dp)->is_full || st->verb == SQL_VERB_ALTER_ROLE_SET;
         return true;
     }
     while (left.n > 0) {
