@@ -14,7 +14,6 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "config/conf.h"
-#include "sys/clock.h"
 
 #include "monitor_int.h"
 
@@ -107,7 +106,8 @@ static void use_output(struct delay_run *r)
         if (value[i] < 0)
             log_at(LVL_LOG, "replication_delay_source_cmd says that node %d is down", r->node[i]);
         else
-            decide_on_delay(&r->m->decide, r->node[i], (int64_t)(value[i] * 1000), clock_wall_us());
+            decide_on_delay(
+                &r->m->decide, r->node[i], (int64_t)(value[i] * 1000), monitor_now_us(r->m));
     }
     monitor_changed(r->m);
 }
