@@ -31,6 +31,8 @@ static bool is_ready(const struct web_request *r, struct web_answer *a)
     int n;
 
     web_health_look(r->web, &f);
+    /* Anybody may ask, and these have addresses in them, and names of users. */
+    memset(f.cause, 0, sizeof f.cause);
     n = web_health_judge(&f, &r->web->view, conf_of(role_loop_gen(&r->web->role)), troubles);
     t = blocker(troubles, n);
     if (t == NULL)
