@@ -154,7 +154,6 @@ struct decide_node {
     int64_t stray_us;       /* since when it is not believed: ours lives and is followed; or 0 */
     bool is_new;            /* a reload has added it, and it has not answered yet */
     bool is_vouched;        /* attached while it was silent: its next word counts */
-    bool is_missed;         /* taken out because other pgpools do not reach it */
     int64_t asked_us;       /* when the last answered probe was begun */
     int64_t lost_stream_us; /* since when this standby streams from nobody, 0: it does */
     int64_t returned_us;    /* last automatic return, 0: none */
@@ -181,7 +180,6 @@ struct decide {
     int agreed;               /* the primary that all pgpools agree on, or VIEW_NO_NODE */
     uint32_t agreed_timeline; /* that it was on; 0: not known */
     uint64_t barred[2];       /* bit per node: all pgpools agree that it is no primary any more */
-    uint64_t replaced[2];     /* bit per node: another one may be about to take its place */
     uint64_t missed[2];       /* bit per node: all pgpools agree that it is lost */
     uint64_t marks_epoch;     /* of the primary that `mark` is about */
     uint32_t marks_timeline;

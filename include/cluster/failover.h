@@ -68,6 +68,7 @@ struct failover_word {
     bool is_stale;   /* that was heard too long ago: another one may lead by now */
     uint64_t may[2]; /* bit per node: about which they agree that it is lost */
     bool keeps;      /* nobody is promoted before their log says whom */
+    bool is_heard;   /* it has said something since this monitor began */
     int16_t candidate[VIEW_MAX_NODES]; /* who may have been told to take the place of each node, by
                                           whoever led then; VIEW_NO_NODE: nobody */
     int16_t heard[VIEW_MAX_NODES];     /* who that was for each when the time below began */
@@ -123,6 +124,8 @@ void failover_on_adopted(struct failover *f, struct decide *d, int64_t now_us);
  * `candidate` has for each node whom their log has to take its place; NULL: no log is kept. */
 void failover_allow(
     struct failover *f, bool leads, const uint64_t may[2], const int16_t candidate[VIEW_MAX_NODES]);
+/* Nothing, until they say more: what they agreed on stands. */
+void failover_forbid(struct failover *f);
 /* Nobody leads them, and this one acts by itself; `candidate` is what their log had last. */
 void failover_allow_alone(struct failover *f, const int16_t candidate[VIEW_MAX_NODES]);
 /* Whom their log has to name before he is promoted in place of view.sw.node; VIEW_NO_NODE: nobody.

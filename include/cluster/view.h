@@ -57,6 +57,7 @@ struct view_node {
     bool is_busy;      /* it lives but takes no connections now (57P03): starting or stopping */
     bool is_receiving; /* a standby: its WAL receiver streams */
     bool is_watched;   /* it is asked every now and then */
+    bool is_missed;    /* taken out because other pgpools do not reach it */
     uint16_t weight_permille; /* share of balanced reads; for SHOW */
     uint32_t timeline;
     uint32_t server_version; /* 150018; 0 unknown */
@@ -107,12 +108,13 @@ struct view_switch {
     bool is_asked_for; /* a switchover, not a loss */
     bool is_fenced;    /* the old primary's settings carry our fence */
     uint8_t tries;
-    int32_t node;      /* the primary that is lost or is to be replaced */
-    int32_t target;    /* the one to take its place, VIEW_NO_NODE: not chosen yet */
-    int32_t barred;    /* may not be the primary for the time being; VIEW_NO_NODE: nobody */
-    int32_t pid;       /* of the command that runs, 0: none */
-    int64_t since_us;  /* wall clock: when it began */
-    int64_t phase_us;  /* and when its phase began */
+    int32_t node;         /* the primary that is lost or is to be replaced */
+    int32_t target;       /* the one to take its place, VIEW_NO_NODE: not chosen yet */
+    int32_t barred;       /* may not be the primary for the time being; VIEW_NO_NODE: nobody */
+    uint64_t replaced[2]; /* bit per node: another pgpool may have told one to take its place */
+    int32_t pid;          /* of the command that runs, 0: none */
+    int64_t since_us;     /* wall clock: when it began */
+    int64_t phase_us;     /* and when its phase began */
     int64_t outage_us; /* when nobody that could be promoted was there last; 0: there always was */
     char who[VIEW_WHO_BYTES];
     uint64_t follow_epoch; /* the others are to follow the primary of this epoch; 0: nothing */

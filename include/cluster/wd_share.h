@@ -113,6 +113,7 @@ struct wd_says {
     int32_t primary;                /* that all agree on; VIEW_NO_NODE: none */
     uint32_t timeline;              /* that it was on; 0: not known */
     bool acts_alone;                /* nobody leads, and the settings let each pgpool act then */
+    bool is_reading;                /* the log, which was read already: what follows is not known */
     uint64_t may[2];                /* servers about which failover may go on, here */
     uint64_t barred[2];             /* servers that are former primaries, whatever they say */
     uint64_t lost[2];               /* servers that are lost, as all have agreed */

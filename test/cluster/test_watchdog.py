@@ -509,7 +509,6 @@ def test_a_lost_standby_is_attached_for_all(trio, cluster):  # noqa: F811
     three.wait_events(f"node {node} is attached by ", 0, 1, 2)
     # Who begins later does not take that for news.
     third = (leader + 2) % 3
-    assert "is not used: the pgpools of the watchdog cluster" not in three.pools[third].log()
     three.kill(third)
     seen = len(three.pools[third].log())
     three.start(third)

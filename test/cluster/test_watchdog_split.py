@@ -2,11 +2,12 @@
 """test_watchdog_split: one of several pgpools, each on a host of its own, does not reach a server that the others reach: what is done about that
 server, by the settings that say so; and half of the votes."""
 import contextlib
+import os
 import signal
 
 import pytest
 
-from pgt import fog, postgres, waits
+from pgt import fog, postgres, procs, waits
 from watchdog_lab import CLIENTS, PATIENCE, V4, Client, Cluster, clusters, server_on
 
 pytestmark = pytest.mark.skipif(not postgres.is_installed(), reason="no PostgreSQL")
@@ -104,6 +105,19 @@ def test_one_that_does_not_lead_misses_the_primary(cluster, servers):
     assert servers[1].value("select pg_is_in_recovery()") == "t"
 
 
+def end_process(c: Cluster, i: int, title: str) -> None:
+    """The process that the supervisor starts in its place has another number."""
+    def found() -> list[int]:
+        return [pid for pid in procs.session_pids(c.members[i].daemon.pid) if title in procs.command_line(pid)]
+    old = waits.wait_for(f"{title} of pgpool {i}", found, PATIENCE)
+    os.kill(old[0], signal.SIGKILL)
+    waits.wait_for(f"another {title}", lambda: found() not in ([], old), PATIENCE)
+
+
+def wait_lost_known(c: Cluster, i: int) -> None:
+    waits.wait_for(f"pgpool {i} has read the log", lambda: any("node 1 is lost" in r["text"] for r in c.members[i].ask("SHOW POOL_WATCHDOG_EVENTS")), PATIENCE)
+
+
 def test_most_miss_a_standby(cluster):
     """It is down for all, also for one that reaches it, as with pgpool-II: all have the same status. And it is back for all."""
     c = cluster(wd_priority=[9, 5, 1], wd_election_timeout="1500ms")
@@ -119,10 +133,30 @@ def test_most_miss_a_standby(cluster):
     assert row["pg_status"] == "up"
     assert c.members[2].ask("SHOW POOL_WATCHDOG")[2]["lost_nodes"] == "", "it has no vote about what it reaches"
     waits.holds_for("and stays", lambda: status_of(c, 2, 1) == "down" and primary_of(c, 2) == 0, 3)
+    for title in ("pgpool: watchdog", "pgpool: monitor"):
+        end_process(c, 2, title)
+        wait_lost_known(c, 2)
+        waits.holds_for("whoever begins anew", lambda: status_of(c, 2, 1) == "down", 3)
+    assert "request auto failback, node id:1" not in c.members[2].log()
     c.net.cloud.heal()
     for i in range(3):
         waits.wait_for(f"it is up for pgpool {i}", lambda i=i: status_of(c, i, 1) == "up", PATIENCE)
     assert promotions(c) == 0
+
+
+def test_who_missed_a_standby_is_gone(cluster):
+    """Nobody leads any more, who could find it well again, and no order of an operator is carried out: it is used by who reaches it."""
+    c = cluster(wd_priority=[9, 5, 1], wd_election_timeout="1500ms")
+    c.start()
+    waits.wait_for("pgpool 0 has the address", lambda: c.holder() == 0, PATIENCE)
+    settled(c, 0, 1, 2)
+    for i in (0, 1):
+        cut(c, i, STANDBY)
+    waits.wait_for("it is down for pgpool 2", lambda: status_of(c, 2, 1) == "down", PATIENCE)
+    for i in (0, 1):
+        c.members[i].kill()
+    waits.wait_for("it is up for pgpool 2", lambda: status_of(c, 2, 1) == "up", PATIENCE)
+    assert primary_of(c, 2) == 0
 
 
 @pytest.mark.slow

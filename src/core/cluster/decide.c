@@ -82,6 +82,7 @@ void decide_set_status(struct decide *d, int node, enum view_status status, int6
 {
     d->view.node[node].status = (uint8_t)status;
     d->view.node[node].status_changed_us = now_us;
+    d->view.node[node].is_missed = false;
 }
 
 bool decide_is_used(const struct decide *d, int node)

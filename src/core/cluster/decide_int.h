@@ -51,7 +51,7 @@ bool decide_is_doubtful(const struct decide *d, int node);
  * that, or one of them may have told another server to take its place. */
 static inline bool decide_is_barred(const struct decide *d, int node)
 {
-    return view_has_node(d->barred, node) || view_has_node(d->replaced, node);
+    return view_has_node(d->barred, node) || view_has_node(d->view.sw.replaced, node);
 }
 
 /* decide_role.c: makes primary, roles and status follow from what is known. */

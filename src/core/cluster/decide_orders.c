@@ -96,7 +96,6 @@ void decide_attach(struct decide *d, int node, const char *who, int64_t now_us)
     if (n->have_facts && n->facts.is_primary && node != d->view.primary)
         ask_anew(d, node);
     n->is_vouched = n->is_silent;
-    n->is_missed = false;
     d->missed[node / 64] &= ~(UINT64_C(1) << (node % 64)); /* till they say so again */
     decide_set_status(d, node, VIEW_WAITING, now_us);
     e = decide_note(
@@ -151,5 +150,5 @@ bool decide_finds_lost(const struct decide *d, int node)
     const struct view_node *v = &d->view.node[node];
 
     return d->rules.node[node].exists && v->status == VIEW_DOWN && !v->held_down &&
-           !(d->node[node].is_missed && !d->node[node].is_silent);
+           !(v->is_missed && !d->node[node].is_silent);
 }

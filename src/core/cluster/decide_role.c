@@ -255,7 +255,7 @@ static bool may_return(const struct decide *d, int node, int64_t now_us)
     if (n->oks < OKS_TO_RETURN || view_has_node(d->missed, node) ||
         (streaming && decide_has_facts(d, node) && !follows_primary(d, node)))
         return false;
-    if (d->view.node[node].status == VIEW_QUARANTINE || n->is_missed)
+    if (d->view.node[node].status == VIEW_QUARANTINE || d->view.node[node].is_missed)
         return true;
     return d->rules.auto_failback &&
            (n->returned_us == 0 || now_us < n->returned_us || /* the clock was set back */
@@ -268,7 +268,6 @@ static void give_back(struct decide *d, int node, int64_t now_us)
     bool was_down = d->view.node[node].status == VIEW_DOWN;
 
     n->fails = 0;
-    n->is_missed = false;
     if (was_down) {
         n->returned_us = now_us;
     }
@@ -356,11 +355,12 @@ static void take_out_missed(struct decide *d, int node, int64_t now_us)
     decide_note(d, DECIDE_EV_DOWN, node, d->view.primary, now_us,
         "node %d is not used: the pgpools of the watchdog cluster have agreed that it is lost",
         node)
-        ->hint = "This one reaches it: something is wrong with the network between the others and "
-                 "it.";
-    d->node[node].is_missed = true;
+        ->hint =
+        "If this one goes on reaching it (pg_status in SHOW POOL_NODES), something is wrong "
+        "with the network between the others and it.";
     d->node[node].told &= ~DECIDE_TOLD_STALE;
     decide_set_status(d, node, VIEW_DOWN, now_us);
+    d->view.node[node].is_missed = true;
 }
 
 static void judge(struct decide *d, int node, int64_t now_us)

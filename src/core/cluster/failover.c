@@ -781,7 +781,8 @@ void failover_on_adopted(struct failover *f, struct decide *d, int64_t now_us)
 
 bool failover_is_timing(const struct decide *d)
 {
-    return view_failover_in_progress(&d->view) || (d->replaced[0] | d->replaced[1]) != 0;
+    return view_failover_in_progress(&d->view) ||
+           (d->view.sw.replaced[0] | d->view.sw.replaced[1]) != 0;
 }
 
 int64_t failover_delay_ms(const struct failover *f, const struct decide *d)

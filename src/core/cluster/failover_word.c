@@ -17,10 +17,19 @@ void failover_allow(
     f->word.leads = leads;
     memcpy(f->word.may, may, sizeof f->word.may);
     f->word.keeps = candidate != NULL;
+    f->word.is_heard = f->word.is_heard || candidate != NULL;
     for (i = 0; i < VIEW_MAX_NODES; i++)
         f->word.candidate[i] = candidate == NULL ? VIEW_NO_NODE : candidate[i];
     if (!leads)
         f->wanted = VIEW_NO_NODE; /* another one may tell it now */
+}
+
+void failover_forbid(struct failover *f)
+{
+    f->word.asks = true;
+    f->word.leads = false;
+    memset(f->word.may, 0, sizeof f->word.may);
+    f->wanted = VIEW_NO_NODE;
 }
 
 void failover_allow_alone(struct failover *f, const int16_t candidate[VIEW_MAX_NODES])
@@ -55,6 +64,8 @@ static int64_t heard_us(struct failover_word *w, int node, int64_t now_us)
         w->heard_us[node] = 0;
     else if (w->heard_us[node] == 0 || w->heard[node] != w->candidate[node])
         w->heard_us[node] = now_us;
+    else if (w->heard_us[node] > now_us)
+        w->heard_us[node] = 1; /* the clock was set back: long ago, or it had not been */
     w->heard[node] = w->candidate[node];
     return w->heard_us[node];
 }
@@ -78,11 +89,14 @@ void failover_bar_replaced(struct failover *f, struct decide *d, int64_t now_us)
     uint64_t set[2] = {0};
     int i;
 
+    /* Till the log is heard it is as the former monitor knew it, but not for ever. */
+    if (f->word.asks && !f->word.is_heard && now_us - d->began_us < FAILOVER_PROMOTED_US)
+        return;
     for (i = 0; i < d->rules.nnodes && f->word.asks; i++)
         failover_put(set, i, is_replaced(f, d, i, now_us));
-    if (memcmp(set, d->replaced, sizeof set) == 0)
+    if (memcmp(set, d->view.sw.replaced, sizeof set) == 0)
         return;
-    memcpy(d->replaced, set, sizeof set);
+    memcpy(d->view.sw.replaced, set, sizeof set);
     decide_settle(d, now_us);
 }
 

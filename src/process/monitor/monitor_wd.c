@@ -108,6 +108,10 @@ bool monitor_wd_take(struct monitor *m, const struct mail *mail, bool *is_attach
         memcpy(s, mail->body, sizeof *s);
         m->wd_serial = s->serial;
         m->is_wd_alone = s->acts_alone;
+    }
+    if (ok && s->is_reading) {
+        failover_forbid(&m->failover);
+    } else if (ok) {
         memcpy(m->wd_epoch, s->epoch, sizeof m->wd_epoch);
         if (s->acts_alone)
             failover_allow_alone(&m->failover, s->candidate);

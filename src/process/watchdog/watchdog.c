@@ -109,12 +109,16 @@ static void on_event(void *owner, const struct wd_event *e, bool fits, bool is_n
     struct wd *w = owner;
 
     wd_orders_heard(w, e);
-    if (!fits || !is_news)
+    if (!fits)
+        return;
+    /* Ours was proposed when all that had been there was taken in; its place in the log says less,
+     * for the end of one may be cut off. */
+    if (e->type == WD_EV_LEAD && e->member == w->self && w->lead.is_told)
+        w->lead.is_led = true;
+    if (!is_news)
         return;
     if (e->type == WD_EV_ATTACH)
         wd_tell_attached(w, e);
-    if (e->type == WD_EV_LEAD && e->member == w->self && w->lead.is_told)
-        w->lead.is_led = true;
     if (e->type == WD_EV_LOST)
         log_at_detail(LVL_LOG, e->text, NULL,
             "we have got the consensus to perform the failover: node %d", e->node);

@@ -12,8 +12,23 @@
 
 #include "wd_int.h"
 
+/* What a former process had from the log and told the monitor of is what holds until it is read
+ * again: else a former primary would be one again meanwhile. */
+static bool is_reading(const struct wd *w)
+{
+    return w->raft == NULL || w->state.nevents < w->followed.nevents;
+}
+
+/* Not just while another one is elected: there is nobody to say that a server is well again. */
+static bool is_left_alone(struct wd *w)
+{
+    return w->leaderless_us != 0 && loop_now_us(&w->role.loop) - w->leaderless_us >
+                                        4 * wd_conf(w)->wd_election_timeout_ms * CLOCK_US_PER_MS;
+}
+
 static void fill_says(struct wd *w, struct wd_says *s)
 {
+    bool is_alone = is_left_alone(w);
     bool leads = wd_is_leading(w) && w->lead.is_told && !w->lead.yields;
     int i;
 
@@ -21,9 +36,8 @@ static void fill_says(struct wd *w, struct wd_says *s)
     s->is_leader = leads;
     s->primary = w->state.primary;
     s->timeline = w->state.timeline;
-    s->acts_alone = !wd_conf(w)->failover_when_quorum_exists && w->leaderless_us != 0 &&
-                    loop_now_us(&w->role.loop) - w->leaderless_us >
-                        4 * wd_conf(w)->wd_election_timeout_ms * CLOCK_US_PER_MS;
+    s->acts_alone = !wd_conf(w)->failover_when_quorum_exists && is_alone;
+    s->is_reading = !leads && !s->acts_alone && is_reading(w);
     for (i = 0; i < VIEW_MAX_NODES; i++) {
         const struct wd_node *n = &w->state.node[i];
 
@@ -31,7 +45,7 @@ static void fill_says(struct wd *w, struct wd_says *s)
         wd_put_bit(s->barred, i,
             n->was_primary && (n->is_lost || n->is_held) &&
                 !(n->is_begun && w->state.primary == i && !n->is_held));
-        wd_put_bit(s->lost, i, n->is_lost && !n->is_held);
+        wd_put_bit(s->lost, i, n->is_lost && !n->is_held && !is_alone);
         wd_put_bit(s->known, i, n->is_known);
         wd_put_bit(s->held, i, n->is_held);
         s->epoch[i] = n->epoch;

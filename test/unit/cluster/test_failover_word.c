@@ -544,6 +544,79 @@ START_TEST(test_who_is_missed_and_stays)
 }
 END_TEST
 
+/* A monitor that is begun anew knows of the choice as its predecessor did, before it has heard of
+ * the log; and for no longer than it would have waited, should the log not be heard of any more. */
+START_TEST(test_who_is_being_replaced_outlives_the_monitor)
+{
+    int chosen = (_i + 1) % NODES;
+    int is_heard;
+
+    for (is_heard = 0; is_heard < 2; is_heard++) {
+        lose(_i, chosen);
+        name(false, _i, chosen);
+        world_run(1);
+        world->server[_i].alive = true;
+        world_run(5);
+        ck_assert_int_eq(world->d.view.primary, VIEW_NO_NODE);
+        world_monitor_kill();
+        failover_allow(&world->f, false, nothing, NULL);
+        world_run(3);
+        ck_assert_int_eq(world->d.view.primary, VIEW_NO_NODE);
+        if (is_heard == 1)
+            name(false, _i, VIEW_NO_NODE);
+        world_run(is_heard == 1 ? 2 : 32);
+        ck_assert_int_eq(world->d.view.primary, _i);
+        ck_assert(view_can_write(&world->d.view));
+    }
+}
+END_TEST
+
+/* The clock is set back when nothing is waited for here, and a choice is known from long ago. */
+START_TEST(test_a_clock_that_is_set_back_bars_nobody)
+{
+    int chosen = (_i + 1) % NODES;
+
+    world_begin(_i);
+    name(false, _i, chosen);
+    world_run(40);
+    ck_assert_int_eq(world->d.view.primary, _i);
+    ck_assert(!failover_is_timing(&world->d));
+    world->now_us -= 600 * SECOND_US;
+    world_run(40);
+    ck_assert_int_eq(world->d.view.primary, _i);
+    world->now_us += 560 * SECOND_US; /* when it was, once more */
+    world_run(40);
+    ck_assert_int_eq(world->d.view.primary, _i);
+    ck_assert(view_can_write(&world->d.view));
+}
+END_TEST
+
+/* A monitor that is begun anew does not take for its own finding what others had found. */
+START_TEST(test_who_is_missed_outlives_the_monitor)
+{
+    int node = (_i + 1) % NODES;
+
+    world_init(_i);
+    world->rules.auto_failback = false;
+    world_monitor_start();
+    failover_allow(&world->f, false, nothing, NULL);
+    world_run(3);
+    agree_lost(node);
+    world_run(3);
+    ck_assert_int_eq(world->d.view.node[node].status, VIEW_DOWN);
+    world_monitor_kill();
+    failover_allow(&world->f, false, nothing, NULL);
+    ck_assert(!decide_finds_lost(&world->d, node));
+    agree_lost(node);
+    world_run(3);
+    ck_assert_int_eq(world->d.view.node[node].status, VIEW_DOWN);
+    ck_assert(!decide_finds_lost(&world->d, node));
+    agree_lost(VIEW_NO_NODE);
+    world_run(3);
+    ck_assert_int_eq(world->d.view.node[node].status, VIEW_UP);
+}
+END_TEST
+
 static Suite *make_suite(void)
 {
     Suite *s = suite_create("failover_word");
@@ -571,6 +644,9 @@ static Suite *make_suite(void)
     tcase_add_loop_test(t, test_a_switchover_taken_over_is_not_ordered_again, 0, NODES);
     tcase_add_loop_test(t, test_a_standby_that_the_others_miss, 0, NODES);
     tcase_add_loop_test(t, test_who_is_missed_and_stays, 0, NODES);
+    tcase_add_loop_test(t, test_who_is_being_replaced_outlives_the_monitor, 0, NODES);
+    tcase_add_loop_test(t, test_a_clock_that_is_set_back_bars_nobody, 0, NODES);
+    tcase_add_loop_test(t, test_who_is_missed_outlives_the_monitor, 0, NODES);
     suite_add_tcase(s, t);
     return s;
 }

@@ -209,7 +209,7 @@ void sim_monitor_print(const struct pool *p)
     for (i = 0; i < SERVERS; i++)
         printf("  node %d: status %d%s%s%s%s oks %d\n", i, d->view.node[i].status,
             view_has_node(d->barred, i) ? " barred" : "",
-            view_has_node(d->replaced, i) ? " replaced" : "",
+            view_has_node(d->view.sw.replaced, i) ? " replaced" : "",
             view_has_node(d->missed, i) ? " missed" : "", p->w.state.node[i].is_lost ? " lost" : "",
             d->node[i].oks);
 }
