@@ -354,13 +354,12 @@ enum native_verdict native_judge(struct native *n, struct slice text, const stru
 /* Plans the rewriting of one. */
 enum native_verdict native_rewrite(
     struct native *n, struct slice text, const struct sql_stmt *stmt, struct repl_plan *plan);
-/* Tells the client that its result may differ (plan->differs), if that is to be told. True: it is
- * refused for that, and the exchange has ended. */
-/* What may be unequal from now on is told to the log, and the client that is there, once in an
- * exchange. */
+/* What may be unequal from now on is told to the log, and the client that is there. */
 void native_warn(struct native *n, const char *text, bool is_there);
 /* What one node alone has begun may have taken numbers there. */
 void native_cut_short(struct native *n, bool is_there);
+/* Tells the client that its result may differ (plan->differs), if that is to be told. True: it is
+ * refused for that, and the exchange has ended. */
 bool native_says_that_it_differs(struct native *n, const struct repl_plan *plan);
 /* Whether the rows that all nodes return have to be equal. */
 bool native_compares(const struct native *n);

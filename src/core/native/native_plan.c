@@ -311,9 +311,8 @@ enum native_verdict native_judge(struct native *n, struct slice text, const stru
 
 void native_warn(struct native *n, const char *text, bool is_there)
 {
-    if (n->has_warned || n->ss->conf->replication_nondeterministic == CONF_NONDET_ALLOW)
+    if (n->ss->conf->replication_nondeterministic == CONF_NONDET_ALLOW)
         return;
-    n->has_warned = true;
     if (is_there)
         client_notice(n->c, LVL_WARNING, text);
     CLIENT_LOG(n->c, LVL_WARNING, "%s", text);
@@ -340,7 +339,9 @@ bool native_says_that_it_differs(struct native *n, const struct repl_plan *plan)
         native_refuse(n, "0A000", "%s", text);
         return true;
     }
-    native_warn(n, text, true);
+    if (!n->has_warned)
+        native_warn(n, text, true);
+    n->has_warned = true;
     return false;
 }
 
