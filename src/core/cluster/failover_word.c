@@ -80,8 +80,7 @@ static bool is_replaced(struct failover *f, const struct decide *d, int node, in
         return false;
     if (is_here && f->heir_us > since_us)
         since_us = f->heir_us;
-    /* The clock is only set back once that is over. */
-    return since_us != 0 && now_us >= since_us && now_us - since_us < FAILOVER_PROMOTED_US;
+    return since_us != 0 && now_us - since_us < FAILOVER_PROMOTED_US;
 }
 
 void failover_bar_replaced(struct failover *f, struct decide *d, int64_t now_us)
