@@ -23,6 +23,7 @@
 #define CALM_MS   200000 /* at most: whoever began late gives the lost a minute to come back */
 #define STAYS_MS  5000
 #define TICK_MS   100
+#define MAIL_MS   5 /* till a process has a mail of another one */
 #define LOOK_MS   200
 #define BOOT_MS   1000000 /* the boot clock at the beginning */
 #define DAY_MS    86400000

@@ -74,6 +74,8 @@ int mailbox_post(
     } else if (type == MAIL_WD_LEADS) {
         memcpy(&p->led_until_us, body, len);
         p->has_led = true;
+        if (p->look_ms > sim_now_ms() + MAIL_MS) /* what it waited for: it looks at once */
+            p->look_ms = sim_now_ms() + MAIL_MS;
     } else if (type == MAIL_WD_SEEN) {
         memcpy(&p->seen, body, len);
         p->has_seen = true;
