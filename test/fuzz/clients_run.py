@@ -71,6 +71,17 @@ def _is_portal_elsewhere(a: Answers) -> bool:
     return "C='34000' M='portal \"\" does not exist'" in ours and has_failed and a.theirs[-1] == a.ours[-1]
 
 
+def _is_portal_of_begin(a: Answers) -> bool:
+    theirs, ours = a.pair
+    return theirs == "n NoData" and "C='34000' M='portal \"\" does not exist'" in ours
+
+
+def _is_parsed_elsewhere(a: Answers) -> bool:
+    """A statement is described, and its client has changed the path since it was parsed."""
+    theirs, ours = a.pair
+    return theirs.startswith("t ") and "C='42P01'" in ours and any(b"search_path" in m for step in a.said for m in step.messages)
+
+
 def _keeps_names(a: Answers) -> bool:
     return not any(m[:1] in (b"P", b"C") for m in a.said[-1].messages)
 
@@ -108,6 +119,8 @@ KNOWN = (
           "says of it, and what is behind it is skipped (known-gaps.md)", _is_refused_first, _keeps_names),
     Known("the unnamed portal of a BEGIN that was answered here, or of a sequence that ran elsewhere, is not there: 34000 (known-gaps.md)",
           _is_portal_elsewhere, _keeps_names),
+    Known("nor is it there to be described, where its transaction goes on (known-gaps.md)", _is_portal_of_begin, _never),
+    Known("a statement that is described on a connection which lacks it is parsed there by the search_path of now (known-gaps.md)", _is_parsed_elsewhere, _never),
     Known("PostgreSQL closes the connection at an EXECUTE of SAVEPOINT, RELEASE or ROLLBACK TO outside of a transaction: "
           "the session goes on with another link (known-gaps.md)", _is_closed, _never),
     Known("a Parse takes a snapshot, behind which SET TRANSACTION is refused: one that is answered here takes none, one of ours, "
