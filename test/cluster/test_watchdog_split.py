@@ -118,14 +118,20 @@ def wait_lost_known(c: Cluster, i: int) -> None:
     waits.wait_for(f"pgpool {i} has read the log", lambda: any("node 1 is lost" in r["text"] for r in c.members[i].ask("SHOW POOL_WATCHDOG_EVENTS")), PATIENCE)
 
 
-def test_most_miss_a_standby(cluster):
-    """It is down for all, also for one that reaches it, as with pgpool-II: all have the same status. And it is back for all."""
+def missed_by_most(cluster) -> Cluster:
+    """Pgpool 2 alone reaches the standby."""
     c = cluster(wd_priority=[9, 5, 1], wd_election_timeout="1500ms")
     c.start()
     waits.wait_for("pgpool 0 has the address", lambda: c.holder() == 0, PATIENCE)
     settled(c, 0, 1, 2)
     for i in (0, 1):
         cut(c, i, STANDBY)
+    return c
+
+
+def test_most_miss_a_standby(cluster):
+    """It is down for all, also for one that reaches it, as with pgpool-II: all have the same status. And it is back for all."""
+    c = missed_by_most(cluster)
     for i in range(3):
         waits.wait_for(f"it is down for pgpool {i}", lambda i=i: status_of(c, i, 1) == "down", PATIENCE)
     assert "node 1 is not used: the pgpools of the watchdog cluster have agreed that it is lost" in c.members[2].log()
@@ -146,12 +152,7 @@ def test_most_miss_a_standby(cluster):
 
 def test_who_missed_a_standby_is_gone(cluster):
     """Nobody leads any more, who could find it well again, and no order of an operator is carried out: it is used by who reaches it."""
-    c = cluster(wd_priority=[9, 5, 1], wd_election_timeout="1500ms")
-    c.start()
-    waits.wait_for("pgpool 0 has the address", lambda: c.holder() == 0, PATIENCE)
-    settled(c, 0, 1, 2)
-    for i in (0, 1):
-        cut(c, i, STANDBY)
+    c = missed_by_most(cluster)
     waits.wait_for("it is down for pgpool 2", lambda: status_of(c, 2, 1) == "down", PATIENCE)
     for i in (0, 1):
         c.members[i].kill()
