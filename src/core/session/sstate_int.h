@@ -633,7 +633,7 @@ void follow_sql_load_names(struct client *c, struct feed_run *run, struct slice 
 /* Formats and values of a Bind, as far as they are there. */
 struct slice follow_bound_values(struct slice body);
 
-/* cached.c and its like: the query cache; see results_int.h. None of these is called while
+/* src/core/results: the query cache; see results_int.h. None of these is called while
  * sessions.cache is NULL. */
 void cached_worker_init(struct sessions *ss);
 void cached_worker_fini(struct sessions *ss);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: PostgreSQL
- * cached_write.c: what the transaction of a client has written, as far as results in the query
+ * results_write.c: what the transaction of a client has written, as far as results in the query
  * cache depend on it. Runs in: workers.
  *
  * What is written is gathered. Before anything is sent that may commit it, its cells are held, and

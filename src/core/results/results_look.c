@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: PostgreSQL
- * cached_look.c: may a client have a result that is kept, and which? Runs in: workers. The key
+ * results_look.c: may a client have a result that is kept, and which? Runs in: workers. The key
  * of a result is all that decides about it, byte by byte: the database, the user, what the session
  * has set, the server, the tables that the names lead to, the text, and of the extended protocol
  * types, values and formats. */

@@ -19,7 +19,7 @@
 #include "qcache/qcache_row.h"
 #include "qcache/qcache_who.h"
 
-#include "sstate_int.h"
+#include "session/sstate_int.h"
 
 /* A database as the invalidator knows it; by a hash of its name. */
 #define CACHED_STREAMS 16
@@ -163,7 +163,7 @@ struct cached {
                         it, and it has not */
 };
 
-/* cached.c */
+/* results_worker.c, results.c */
 /* The errand's, made when there is none. */
 struct cached *results_of(struct client *c);
 /* Frees it when nothing is in it. */
@@ -182,7 +182,7 @@ static inline const struct qcache_who *cached_who(const struct client *c)
 {
     return qcache_who_find(&c->ss->cache->whos, c->pool, c->sstate->vars.client);
 }
-/* cached_ask.c */
+/* results_ask.c */
 /* The names of the statements as `facts` have them, and who asks: in ss->cache->scope. -1: too
  * many. */
 int cached_scope(struct client *c, const struct sql_facts *facts);
@@ -212,7 +212,7 @@ bool cached_sees_commits(const struct client *c);
 /* Nothing ties the session that results depend on. */
 bool cached_knows_session(const struct sstate *s);
 
-/* cached_write.c */
+/* results_write.c */
 /* A statement, and the parameters that it has. */
 struct cached_said {
     const struct sql_facts *facts;
@@ -263,7 +263,7 @@ void results_far_forget(struct cached *sc);
 bool results_far_standby(struct client *c, const struct cache_standby *is);
 void results_far_watched(cache_cell db, struct cache_far_deps *deps);
 
-/* cached_far.c */
+/* results_far.c */
 /* FEED_PARK: it is asked, and cached_far_wait is to be called; FEED_LOCAL: the result is behind
  * what is in ss->cache->room, `hit` knows of it; FEED_PASS: it is not there, and may be kept;
  * FEED_AGAIN: nobody knows, keep nothing. */
@@ -288,7 +288,7 @@ void results_tell_alone(
 void results_tell_init(struct cached_worker *w);
 void results_tell_fini(struct cached_worker *w);
 
-/* cached_look.c, for PGPOOL EXPLAIN and PGPOOL SET CACHE DELETE */
+/* results_look.c, for PGPOOL EXPLAIN and PGPOOL SET CACHE DELETE */
 /* What becomes of this statement; "": there is no cache. */
 const char *cached_explain(struct client *c, struct slice sql, const struct sql_facts *facts);
 /* As admin_cache_delete_fn: all results of this text, with whatever settings and parameters. */

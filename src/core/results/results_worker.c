@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: PostgreSQL
- * cached.c: a worker's handle on the query cache, and what a client's errand has of it. Runs in:
- * workers. */
+ * results_worker.c: a worker's handle on the query cache, and what a client's errand has of it.
+ * Runs in: workers. */
 #include "config.h"
 
 #include <string.h>

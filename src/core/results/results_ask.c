@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: PostgreSQL
- * cached_ask.c: what the catalogue says of the names in a statement, for the query cache.
+ * results_ask.c: what the catalogue says of the names in a statement, for the query cache.
  * Asked in front of the statement, on a link that is borrowed for it; in a transaction, where that
  * could disturb it, behind its end. Runs in: workers. */
 #include "config.h"

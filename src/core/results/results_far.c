@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: PostgreSQL
- * cached_far.c: results that are kept in memcached: a client is parked while they are looked up.
+ * results_far.c: results that are kept in memcached: a client is parked while they are looked up.
  * Runs in: workers.
  *
  * Who asks stands in a list, as one does who waits for another's result, and has no link; that of a
