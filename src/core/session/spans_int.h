@@ -69,11 +69,11 @@ struct exchange {
     bool tx_is_over : 1;   /* `tx` has ended in it: another one follows */
 };
 
-/* The string of statements in the present exchange; ends with it. */
+/* The first string of statements in the present exchange; ends with it. */
 struct exchange_string {
     uint16_t ntags;  /* statements of the exchange that have ended */
     uint16_t ndone;  /* of the string */
-    uint32_t serial; /* of its op: others of the exchange may be in front of it */
+    uint32_t serial; /* of its op, and 1: others may be in front of it; 0: there is no string */
     uint16_t at;     /* the one that is being noted */
     bool is_last;    /* there is none behind it */
     bool is_unread;  /* our grammar rejects a text of it: does the server take it, nobody knows what

@@ -74,6 +74,54 @@ def test_what_a_lost_transaction_set(fake, start_pool):
     c.bye()
 
 
+class InFront(Doomed):
+    """A server that has read what was sent behind a string before it answers that, and ends then."""
+
+    def __call__(self, conn):
+        greet(conn)
+        tx = "I"
+        while True:
+            kind, body = conn.read()
+            sql = body[:-1].decode()
+            if kind == "X":
+                return
+            behind = conn.read() if "; " in sql else None
+            for one in sql.split("; "):
+                out, after = self.answer(conn, one, tx)
+                conn.send(out)
+                if "fail" in one:
+                    after = "I" if tx == "I" else "E"
+                    break
+                tx = after
+            tx = after
+            conn.send(fakes.ready(tx))
+            if behind is not None:
+                return
+
+
+@pytest.mark.parametrize("string", ["select 1; select fail; begin", "select 1; select fail; commit"])
+def test_a_string_that_failed_and_a_query_behind_it(fake, start_pool, string):
+    """Its first statement's tag is none of a word of a transaction behind it, however many queries it has behind itself: no transaction is
+    told that there is not, none is taken for committed.
+    """
+    pool = start_pool(fake(InFront()).address, num_init_children=1, pool_mode="transaction", health_check_period=0,
+                      sr_check_period=0)
+    c = login(pool, user="fake")
+    in_block = "commit" in string
+    if in_block:
+        c.simple("begin")
+        assert ("IntervalStyle", "green") in [m.status() for m in c.simple("set intervalstyle to green") if m.type == "S"]
+    c.send(query(string) + query("select 2"))
+    found = c.ready(2)
+    assert states(found) == ["22012", "08006"]
+    assert [m.body for m in found if m.type == "Z"] == ([b"E", b"E"] if in_block else [b"I", b"I"])
+    c.simple("rollback")
+    found += c.simple("select 3")
+    assert not states(found[-1:])
+    assert [m.status() for m in found if m.type == "S"] == ([("IntervalStyle", "postgres")] if in_block else [])
+    c.bye()
+
+
 ENDS = {"simple": lambda word: [query(word)],
         "extended": lambda word: [parse(word), bind(), execute(), SYNC],
         "in_front": lambda word: [query(word), query("select 2")]}

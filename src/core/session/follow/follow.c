@@ -266,7 +266,7 @@ WARM void follow_note_tag(struct client *c, struct slice tag)
 {
     struct sstate *s = c->sstate;
     uint32_t serial = expect_head_serial(&c->link->expect);
-    bool is_of_string = s->exchange.in_string && serial == s->errand->string.serial;
+    bool is_of_string = s->errand->string.serial == serial + 1;
     struct tx_end *e = s->errand->ends;
 
     s->errand->string.ntags++;
@@ -508,8 +508,8 @@ WARM void follow_note(struct client *c, struct slice sql, const struct sql_facts
     effects_here(c, facts, sql, &e);
     if (s->exchange.in_string && c->link != NULL) {
         s->errand->op_flags |= OP_TAGS;
-        s->errand->string.serial = expect_next_serial(&c->link->expect);
-        s->errand->string.ndone = 0;
+        if (s->errand->string.serial == 0) /* one that changes anything is the first */
+            s->errand->string.serial = expect_next_serial(&c->link->expect) + 1;
     }
     for (i = 0; i < facts->nstmts; i++) {
         s->errand->string.at = (uint16_t)i;

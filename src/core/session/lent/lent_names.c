@@ -15,8 +15,8 @@ HOT static struct names_heard heard_of(const struct client *c)
     return (struct names_heard){.preps = c->link == NULL ? NULL : &c->link->preps,
         .saw_error = s->exchange.saw_error,
         .has_failed_tx = c->link != NULL && c->link->tx_status == 'E',
-        .ntags = s->exchange.in_string ? s->errand->string.ndone : -1,
-        .string = s->errand->string.serial,
+        .ntags = s->errand->string.serial != 0 ? s->errand->string.ndone : -1,
+        .string = s->errand->string.serial - 1,
         .lost_query = s->errand->lost_query};
 }
 
