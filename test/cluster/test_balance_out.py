@@ -301,6 +301,24 @@ def test_pipelined(cluster, make):
     w.bye()
 
 
+@pytest.mark.parametrize("virtual", [True, False])
+@pytest.mark.parametrize("mode", ["session", "transaction"])
+def test_a_query_within_the_sequence_that_commits_stays(cluster, make, mode, virtual):
+    """What its Sync will say is not known yet: is there a transaction still?"""
+    pool = make(pool_mode=mode, virtual_begin=virtual, disable_load_balance_on_write="dml_adaptive")
+    assert away(cluster, login(pool))
+    for word in ("commit", "rollback", "savepoint a"):
+        told = []
+        for w in (Wire(cluster.primary.address, seconds=20), Wire(pool.address, seconds=20)):
+            assert w.login()[-1].type == "Z"
+            w.send(query("begin") + query("select 1 from t") + parse(word) + bind() + execute() + FLUSH)
+            found = w.ready(2) + w.read_until("C")
+            w.send(query("select a from t") + SYNC + query("rollback"))
+            told.append([(m.type, m.body) for m in found + w.ready(3) if m.type in "CZ"])
+            w.bye()
+        assert told[1] == told[0], word
+
+
 @pytest.mark.parametrize("how", ["off", "transaction", "trans_transaction", "always", "dml_adaptive"])
 def test_disable_load_balance_on_write(cluster, make, how):
     w = login(make(disable_load_balance_on_write=how))

@@ -2,7 +2,7 @@
  * plan_aside.c: a transaction that has begun has a link, its home; a read that may leave it runs on
  * another one by itself (plan_away.c), and the home is set aside for so long. Runs in: workers.
  * Nothing is read from a link that is aside: what its server says by itself waits. Must never:
- * set aside a link that owes an answer. */
+ * set aside a link that owes an answer, or a Sync, which may say that the transaction is over. */
 #include "config.h"
 
 #include "base/assert.h"
@@ -19,7 +19,7 @@ bool plan_aside_can(const struct client *c)
     return s->phase == PHASE_ATTACHED && s->errand->home == NULL &&
            s->errand->place != PLACE_STAYS && c->link->tx_status == 'T' && !s->loan.is_fresh &&
            s->pins == 0 && !sstate_tx_is_lost(s) && !c->link->expect.skipping &&
-           expect_is_quiet(&c->link->expect) && c->link->body_left == 0;
+           expect_is_quiet(&c->link->expect) && c->link->body_left == 0 && !c->server_batch;
 }
 
 WARM bool plan_aside_may(const struct client *c)
