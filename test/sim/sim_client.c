@@ -648,7 +648,7 @@ static void client_leave(struct sim_client *c)
 static void client_ask(struct sim_client *c)
 {
     struct buf msgs = {0};
-    char text[180];
+    char text[1500];
 
     if (c->script.n < world.opts.nunits) {
         script_write(&c->script, &msgs);

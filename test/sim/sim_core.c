@@ -13,7 +13,7 @@
 #include <time.h>
 
 #define RING_LINES 160
-#define LINE_BYTES 220
+#define LINE_BYTES 2000
 
 /* The run that goes on; one at a time. */
 struct sim_core sim;

@@ -470,7 +470,7 @@ static void finish_message(struct process *p)
     bool hurt = may_hurt(world.opts.kill_one_in);
     bool was_copying = p->s.copying != 0;
     size_t held = p->held.len;
-    char text[150];
+    char text[1500];
     bool can_be_cancelled = (msg[0] == FE_QUERY || msg[0] == FE_EXECUTE) && !p->s.skipping;
 
     sim_describe(text, sizeof text, msg, 1);
