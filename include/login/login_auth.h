@@ -41,6 +41,9 @@ void login_auth_free(struct login_auth **sap);
 void login_auth_reload(struct login_auth *sa, const struct conf_gen *gen);
 /* What was asked about roles may be another thing now. */
 void login_auth_forget_roles(struct login_auth *sa);
+/* There are max_clients, and one more: sends the one away that has owed an answer for longest,
+ * which is a second at least. False: nobody does. */
+bool login_auth_make_room(struct login_auth *sa);
 /* HBA_WITH_... of this build. */
 unsigned login_hba_flags(void);
 /* The query that finds a user's secret when auth_query is empty: a function that the administrator

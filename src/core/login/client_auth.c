@@ -84,6 +84,7 @@ struct client_auth *client_auth_new(struct login_auth *sa, const struct login_wh
     timer_init(&a->delay, client_auth_on_delay);
     timer_init(&a->patience, client_auth_on_patience);
     list_init(&a->wait.node);
+    list_init(&a->owing);
     auth_read_address(a);
     if (stream_is_tls(who->stream))
         a->facts.channel =
@@ -147,6 +148,7 @@ void client_auth_free(struct client_auth **ap)
         return;
     if (a->gone != NULL)
         *a->gone = true;
+    client_auth_answered(a);
     job_leave(&a->job);
     auth_lookup_cancel(&a->wait);
     client_auth_close(a);
@@ -185,6 +187,7 @@ enum client_auth_input client_auth_wants(const struct client_auth *a)
 
 void client_auth_input(struct client_auth *a, struct slice body)
 {
+    client_auth_answered(a);
     if (!auth_is_sent_away(a)) /* others may have failed while this one waited */
         client_auth_on_answer(a, body);
 }

@@ -56,6 +56,7 @@ static void ask_send(struct client_auth *a, enum auth_code code, struct slice re
 
     wire_put_auth(&out, code, rest);
     auth_say(a, &out);
+    client_auth_owes(a);
     a->step = AUTH_STEP_ASKED;
     stream_resume(a->who.stream);
 }
@@ -343,6 +344,7 @@ static void judge_scram(
     case SCRAM_CONTINUE:
         wire_put_auth(&out, AUTH_SASL_CONTINUE, buf_slice(text));
         auth_say(a, &out);
+        client_auth_owes(a);
         a->step = AUTH_STEP_HALF_WAY;
         break;
     case SCRAM_DONE:

@@ -46,6 +46,7 @@ struct login_auth {
     struct hash_table roles; /* answers about memberships */
     struct list role_lru;
     struct list probers;       /* connections that look things up */
+    struct list owing;         /* logins that owe an answer, who was asked last at the end */
     int64_t passwd_us;         /* when pool_passwd was last looked at */
     bool use_fallback;         /* auth_query: the default function is not there */
     uint64_t fallback_targets; /* a bit as use_fallback for each server of pools.conf */
@@ -199,6 +200,8 @@ struct client_auth {
     void (*again)(struct client_auth *a);   /* when it is answered, or what was computed is there */
     void (*matched)(struct client_auth *a); /* its line is known */
     struct auth_wait wait;
+    struct list owing; /* login_auth.owing */
+    int64_t asked_us;
     struct job *job;
     struct timer delay;
     struct timer patience; /* with a look-up that somebody else's word may replace */
@@ -247,6 +250,11 @@ void client_auth_on_delay(struct timer *t);
 void client_auth_put_book_name(const struct client_auth *a, struct slice user, struct buf *out);
 /* The client broke the protocol. */
 void client_auth_broken(struct client_auth *a, const struct err *err);
+
+/* client_auth_owes.c */
+/* It was asked something just now; it has answered. */
+void client_auth_owes(struct client_auth *a);
+void client_auth_answered(struct client_auth *a);
 
 /* client_auth_asked.c */
 /* With pool_hba off: what the server asked when a login of this name was here before. */

@@ -64,6 +64,8 @@ static void link_relay(struct client_auth *a, struct slice body, const char *msg
     } else {
         buf_put(&out, msg, n);
     }
+    if (a->step == AUTH_STEP_RELAY)
+        client_auth_owes(a);
     if (a->who.ops->say(a->who.owner, &out, code == AUTH_OK))
         stream_resume(a->who.stream);
 }
@@ -81,6 +83,7 @@ bool client_auth_passes_on(struct client_auth *a, const struct link *link, struc
 {
     struct err err = {0};
 
+    client_auth_answered(a);
     if (!auth_is_tls(&a->facts) || !stream_is_tls(&link->stream) || !is_bindable_scram(body))
         return true;
     err_set_fatal(&err, "28000",

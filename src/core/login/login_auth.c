@@ -172,6 +172,7 @@ struct login_auth *login_auth_new(const struct login_worker *worker, const struc
     hash_table_init(&sa->roles);
     list_init(&sa->role_lru);
     list_init(&sa->probers);
+    list_init(&sa->owing);
     sa->key_path = passwd_key_path(paths->key[0] != '\0' ? paths->key : NULL);
     login_auth_reload(sa, gen);
     return sa;

@@ -13,6 +13,7 @@
 #include "config/conf.h"
 #include "config/pools_conf.h"
 #include "ipc/orders.h"
+#include "login/login_auth.h"
 #include "wire/message.h"
 #include "wire/writer.h"
 
@@ -62,19 +63,18 @@ void client_login_free(struct client *c)
 }
 
 /* max_db_client_connections and max_user_client_connections: of the user as the client calls
- * itself, whoever pools.conf makes of all of them at the server. */
-static bool login_count_limits(struct client *c, const struct pool *pool)
+ * itself, whoever pools.conf makes of all of them at the server. To say a name takes no place. */
+static bool login_count_limits(struct client *c)
 {
     struct sessions *ss = c->ss;
     struct slice user = c->login->auth_user;
-    struct slice database = pool_database(pool);
+    struct slice database = pool_database(c->pool);
     const struct pool_settings *set = pools_conf_find(ss->conf, database, user);
-    struct err err;
+    struct err err = {0};
 
-    err_clear(&err);
-    if (limits_client_add(ss->env->shm, ss->env->ordinal, database, user,
-            set->max_db_client_connections, set->max_user_client_connections, &c->ticket,
-            &err) == 0)
+    if (c->ticket.db != 0 || limits_client_add(ss->env->shm, ss->env->ordinal, database, user,
+                                 set->max_db_client_connections, set->max_user_client_connections,
+                                 &c->ticket, &err) == 0)
         return true;
     client_end(c, &err);
     return false;
@@ -103,10 +103,11 @@ static bool login_count_in(struct client *c, const struct pool *pool)
 
     if (pool->role == POOL_ROLE_PLAIN)
         limit -= c->ss->conf->reserved_connections;
-    if (!session_count_add(c->ss, limit))
+    if (!session_count_add(c->ss, limit) &&
+        !(login_auth_make_room(c->ss->auth) && session_count_add(c->ss, limit)))
         return login_too_many(c);
     c->is_counted = true;
-    return login_count_limits(c, pool);
+    return true;
 }
 
 /* The login is over: a client that is no superuser leaves when it has a place that is reserved. */
@@ -356,7 +357,7 @@ void client_do_acquire(struct client *c)
     struct pool_request *req = &login->req;
     bool was_waiting;
 
-    if (!client_place_login(c))
+    if (!client_place_login(c) || !login_count_limits(c))
         return;
     was_waiting = !list_is_detached(&req->pool_node);
     client_entitle(c, req);
