@@ -13,6 +13,7 @@
 
 #define RECOVERY_MAX_ROWS   16 /* the last ones are kept */
 #define RECOVERY_TEXT_BYTES 840
+#define RECOVERY_HINT_BYTES 192
 
 /* RECOVERY_STEP(symbol, name): in the order in which they are done. The second stage is that of
  * native replication, whose main node takes the place of the primary. */
@@ -42,6 +43,7 @@ struct recovery_row {
     int64_t ended_us; /* 0: not yet */
     char who[VIEW_WHO_BYTES];
     char text[RECOVERY_TEXT_BYTES]; /* why it failed */
+    char hint[RECOVERY_HINT_BYTES]; /* what to do about it; empty: nobody knows */
 };
 
 /* Size of the region. */

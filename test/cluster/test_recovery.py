@@ -165,7 +165,8 @@ def test_a_failed_script_is_told(cluster, make):
     cluster.nodes[0].rows("drop extension pgpool_recovery")
     done = pool.pcp.run("recovery_node", "1")
     assert done.returncode == 1 and "pgpool_recovery" in done.stderr
-    assert "CREATE EXTENSION pgpool_recovery" in pool.log()
+    told = 'Run CREATE EXTENSION pgpool_recovery in database "postgres", which is recovery_database'
+    assert told in pool.log() and told in done.stderr
     assert [r["state"] for r in recoveries(pool)] == ["failed", "failed"]
 
 

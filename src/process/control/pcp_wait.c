@@ -167,7 +167,8 @@ static enum progress look_at_recovery(struct pcp_conn *c, struct err *err)
         return REACHED;
     err_set(err, "38000", "node recovery failed, node id: %d", c->wait_node);
     err_detail(err, "%s", row.text);
-    err_hint(err, "See pgpool's log, and SHOW POOL_RECOVERY.");
+    err_hint(
+        err, "%s", row.hint[0] != '\0' ? row.hint : "See pgpool's log, and SHOW POOL_RECOVERY.");
     return MISSED;
 }
 

@@ -104,6 +104,7 @@ static void end(struct recovery_job *job, const struct err *err)
     if (err != NULL) {
         snprintf(job->row.text, sizeof job->row.text, "%s%s%s", err->msg,
             err->detail[0] == '\0' ? "" : ": ", err->detail);
+        snprintf(job->row.hint, sizeof job->row.hint, "%s", err->hint);
         log_at_detail(LVL_WARNING, err->detail[0] == '\0' ? NULL : err->detail,
             err->hint[0] == '\0' ? NULL : err->hint, "online recovery of node %d failed: %s",
             (int)job->row.node, err->msg);
@@ -430,7 +431,10 @@ static void explain(struct recovery_job *job, const struct err *from, struct err
     if (job->row.step == RECOVERY_START)
         err_wrap(out, "executing remote start failed");
     if (strcmp(from->sqlstate, "42883") == 0)
-        err_hint(out, "Run CREATE EXTENSION pgpool_recovery in recovery_database.");
+        err_hint(out,
+            "Run CREATE EXTENSION pgpool_recovery in database \"%s\", which is recovery_database; "
+            "pgpool-II before 4.7 looked in template1.",
+            conf_now(job->ctl)->recovery_database);
 }
 
 static void go_on(struct recovery_job *job, const char *value)
