@@ -114,7 +114,9 @@ static const struct imp_rule rules[] = {
     NONE("dns_nxdomain_ttl", "names are looked up when a connection is opened"),
     NONE("dns_zone_check_period", "names are looked up when a connection is opened"),
     NONE("resolv_conf", "the resolver of the system is used"),
-    NONE("ignore_startup_parameters", "not needed: start-up parameters go to the server"),
+    NONE("ignore_startup_parameters", "start-up parameters are not ignored: they go to the server "
+                                      "and hold there, and one that it "
+                                      "does not know refuses the login"),
     NONE("job_name", "syslog_ident is the name in the log"),
     NONE("service_name", "syslog_ident is the name in the log"),
     NONE("listen_backlog", "listen_backlog_multiplier; never shorter than 1024"),
