@@ -136,7 +136,8 @@ enum decide_told {
     DECIDE_TOLD_DISALLOWED = 2, /* a failure without consequence */
     DECIDE_TOLD_STALE = 4,      /* it says that it is a primary, and is not believed */
     DECIDE_TOLD_UNSURE = 8,     /* it could not be asked */
-    DECIDE_TOLD_LAG = 16        /* it is behind the limit */
+    DECIDE_TOLD_LAG = 16,       /* it is behind the limit */
+    DECIDE_TOLD_UNFED = 32      /* it is in use and receives nothing of the primary's */
 };
 
 /* What is remembered of one server between probes. */

@@ -448,10 +448,15 @@ static void look_around(struct decide *d, int64_t now_us)
     decide_settle(d, now_us);
 }
 
+static bool is_used_standby(const struct decide *d, int node)
+{
+    return decide_is_used(d, node) && node != d->view.primary && d->view.primary != VIEW_NO_NODE &&
+           d->rules.mode == DECIDE_MODE_STREAMING;
+}
+
 static void tell_lag(struct decide *d, int node, int64_t now_us)
 {
-    if (decide_is_used(d, node) && node != d->view.primary && d->view.primary != VIEW_NO_NODE &&
-        d->rules.mode == DECIDE_MODE_STREAMING)
+    if (is_used_standby(d, node))
         decide_lag_tell(d, node, now_us);
 }
 
@@ -478,6 +483,8 @@ void decide_on_probe(struct decide *d, int node, const struct decide_probe *p, i
     if (p->answer == DECIDE_FACTS) {
         decide_replay(d, node, p->began_us);
         decide_lag_publish(d, node);
+        if (is_used_standby(d, node))
+            decide_lag_tell_unfed(d, node, now_us);
     }
     if (p->answer == DECIDE_FACTS && !d->rules.delay_from_command)
         tell_lag(d, node, now_us);

@@ -74,5 +74,7 @@ bool decide_lag_is_over(const struct decide *d, int node);
 void decide_lag_publish(struct decide *d, int node);
 /* Says in the log how far `node` is behind, as the settings want it. */
 void decide_lag_tell(struct decide *d, int node, int64_t now_us);
+/* Says once of a standby in use that it does not follow the primary, and when it does again. */
+void decide_lag_tell_unfed(struct decide *d, int node, int64_t now_us);
 
 #endif

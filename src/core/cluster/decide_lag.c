@@ -3,9 +3,12 @@
  * Runs in: monitor. Pure. */
 #include "config.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "decide_int.h"
+
+#define UNFED_US (INT64_C(60) * 1000 * 1000) /* a restart of either server is over by then */
 
 static const struct decide_facts *facts_of(const struct decide *d, int node)
 {
@@ -170,4 +173,35 @@ void decide_lag_tell(struct decide *d, int node, int64_t now_us)
         decide_note(d, DECIDE_EV_LAG_OVER, node, d->view.primary, now_us,
             "Replication of node: %d is behind no more than the limit again", node);
     n->told = over ? n->told | DECIDE_TOLD_LAG : n->told & ~DECIDE_TOLD_LAG;
+}
+
+static bool is_unfed(const struct decide *d, int node, int64_t now_us)
+{
+    int64_t since_us = d->node[node].lost_stream_us;
+
+    return since_us != 0 && now_us - since_us >= UNFED_US && !d->view.is_looking &&
+           !d->node[d->view.primary].is_silent && decide_lag_bytes(d, node) > 0;
+}
+
+/* By bytes alone nobody would notice for hours where little is written. */
+void decide_lag_tell_unfed(struct decide *d, int node, int64_t now_us)
+{
+    struct decide_node *n = &d->node[node];
+    struct decide_event *e;
+
+    if (n->lost_stream_us == 0 && (n->told & DECIDE_TOLD_UNFED) != 0) {
+        n->told &= ~DECIDE_TOLD_UNFED;
+        decide_note(d, DECIDE_EV_FED, node, d->view.primary, now_us,
+            "node %d follows the primary, node %d, again", node, d->view.primary);
+    }
+    if (!is_unfed(d, node, now_us) || !decide_tells_first(n, DECIDE_TOLD_UNFED))
+        return;
+    e = decide_note(d, DECIDE_EV_UNFED, node, d->view.primary, now_us,
+        "node %d is in use but does not follow the primary, node %d: what is read there gets older",
+        node, d->view.primary);
+    snprintf(e->detail, sizeof e->detail,
+        "It streams from nobody, or on an older timeline, and lacks %lld bytes.",
+        (long long)decide_lag_bytes(d, node));
+    e->hint = "Its own log says why: primary_conninfo, primary_slot_name, a password. "
+              "pcp_detach_node keeps reads away; pcp_recovery_node rebuilds it.";
 }

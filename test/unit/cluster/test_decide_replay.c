@@ -17,7 +17,8 @@ static void setup(void)
 }
 
 /* What a server tells that was asked at `began_us`. */
-static void tells(int node, bool is_primary, uint32_t timeline, uint64_t lsn, int64_t began_us)
+static void tells_so(
+    int node, bool is_primary, bool is_receiving, uint32_t timeline, uint64_t lsn, int64_t began_us)
 {
     struct decide_probe p = {.answer = DECIDE_FACTS,
         .sqlstate = "",
@@ -27,7 +28,7 @@ static void tells(int node, bool is_primary, uint32_t timeline, uint64_t lsn, in
 
     memset(facts, 0, sizeof *facts);
     facts->is_primary = is_primary;
-    facts->is_receiving = !is_primary;
+    facts->is_receiving = is_receiving;
     facts->timeline = timeline;
     facts->system_id = SYSTEM_ID;
     facts->received_lsn = lsn;
@@ -35,6 +36,29 @@ static void tells(int node, bool is_primary, uint32_t timeline, uint64_t lsn, in
     facts->replay_age_us = -1;
     now_us += SECOND_US;
     decide_on_probe(d, node, &p, now_us);
+}
+
+static void tells(int node, bool is_primary, uint32_t timeline, uint64_t lsn, int64_t began_us)
+{
+    tells_so(node, is_primary, !is_primary, timeline, lsn, began_us);
+}
+
+/* A standby that streams from nobody. */
+static void tells_alone(int node, uint64_t lsn)
+{
+    tells_so(node, false, false, 1, lsn, now_us);
+}
+
+static int events_of(enum decide_event_type type, int node)
+{
+    static struct decide_event e[64];
+    int n = decide_take_events(d, e, 64);
+    int found = 0;
+    int i;
+
+    for (i = 0; i < n; i++)
+        found += e[i].type == type && e[i].node == node;
+    return found;
 }
 
 static void lose(int node)
@@ -174,6 +198,28 @@ START_TEST(who_does_not_replay_is_further_behind_each_time)
 }
 END_TEST
 
+/* A standby without a receiver is told of once, when it is behind and has been alone for a minute;
+ * and when it follows again. */
+START_TEST(a_standby_that_follows_nobody_is_told_of)
+{
+    uint64_t lsn = _i == 0 ? 4000 : 9000; /* or it has all there is: nothing is lacking */
+    int i;
+
+    all_well();
+    tells(0, true, 1, 9000, 100);
+    for (i = 0; i < 50; i++)
+        tells_alone(1, lsn);
+    ck_assert_int_eq(events_of(DECIDE_EV_UNFED, 1), 0);
+    for (i = 0; i < 60; i++)
+        tells_alone(1, lsn);
+    ck_assert_int_eq(events_of(DECIDE_EV_UNFED, 1), _i == 0 ? 1 : 0);
+    tells(1, false, 1, lsn, 1000);
+    ck_assert_int_eq(events_of(DECIDE_EV_FED, 1), _i == 0 ? 1 : 0);
+    tells(1, false, 1, lsn, 1000);
+    ck_assert_int_eq(events_of(DECIDE_EV_FED, 1), 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("decide_replay");
@@ -184,6 +230,7 @@ int main(void)
     tcase_add_test(t, what_went_back_is_not_believed);
     tcase_add_test(t, another_primary_has_other_marks);
     tcase_add_test(t, who_does_not_replay_is_further_behind_each_time);
+    tcase_add_loop_test(t, a_standby_that_follows_nobody_is_told_of, 0, 2);
     suite_add_tcase(s, t);
     return run_suite(s);
 }
