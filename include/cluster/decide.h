@@ -228,6 +228,8 @@ void decide_agree(
 void decide_agree_lost(struct decide *d, const uint64_t lost[2], int64_t now_us);
 /* True when it was found lost here, and not only by others. */
 bool decide_finds_lost(const struct decide *d, int node);
+/* True when it was asked last without an answer, or is being asked because somebody misses it. */
+bool decide_is_silent(const struct decide *d, int node);
 /* True when the next probe of `node` is to come after the retry delay and not after the period. */
 bool decide_is_urgent(const struct decide *d, int node);
 /* Takes the events away: returns how many were written to `out`. */

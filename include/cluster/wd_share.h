@@ -95,15 +95,16 @@ bool wd_share_knows_leader(const struct wd_share *s);
 
 /* MAIL_WD_SEEN: what the monitor of this pgpool finds. */
 struct wd_seen {
-    uint32_t serial;   /* of the wd_says that it does by */
-    bool wants_answer; /* it has just started */
-    bool is_acting;    /* on a lost or returning server */
-    int32_t primary;   /* VIEW_NO_NODE: none */
-    uint32_t timeline; /* of the primary; 0: not known */
-    int16_t replaced;  /* in whose place it wants to promote `candidate`, when the log says so */
-    int16_t candidate; /* VIEW_NO_NODE: nobody now */
-    uint64_t lost[2];  /* servers that it found lost; not those an operator took out */
-    uint64_t used[2];  /* servers in use */
+    uint32_t serial;    /* of the wd_says that it does by */
+    bool wants_answer;  /* it has just started */
+    bool is_acting;     /* on a lost or returning server */
+    int32_t primary;    /* VIEW_NO_NODE: none */
+    uint32_t timeline;  /* of the primary; 0: not known */
+    int16_t replaced;   /* in whose place it wants to promote `candidate`, when the log says so */
+    int16_t candidate;  /* VIEW_NO_NODE: nobody now */
+    uint64_t lost[2];   /* servers that it found lost; not those an operator took out */
+    uint64_t used[2];   /* servers in use */
+    uint64_t silent[2]; /* servers that it has asked, and has no answer of yet */
 };
 
 /* MAIL_WD_SAYS: what the monitor has to do by. */

@@ -4,8 +4,10 @@
 import signal
 
 from pgt import procs, waits
+from pgt.wire import Wire
+from test_monitor import trio  # noqa: F401
 from test_monitor import PERIOD
-from test_watchdog import CALM, Three, cluster  # noqa: F401
+from test_watchdog import CALM, QUICK, Three, cluster, primary_of, wait_settled  # noqa: F401
 from test_watchdog_cli import ask
 
 
@@ -104,3 +106,21 @@ def test_the_lead_goes_on_while_nobody_is_shut_out(cluster, tmp_path):  # noqa: 
     assert len(list(tmp_path.glob("up.*"))) == 1, "nothing is taken before"
     may.touch()
     waits.wait_for("then it is", lambda: len(list(tmp_path.glob("up.*"))) == 2, 60)
+
+
+def test_a_dead_primary_does_not_move_the_lead(trio, cluster):  # noqa: F811
+    """One pgpool has clients and meets the loss; the others, with no connection at all, would try five times more. They are told, and it goes on leading."""
+    three = cluster([n.address for n in trio.nodes], **{**QUICK, "health_check_period": 5, "sr_check_period": 5, "health_check_max_retries": 5,
+                    "health_check_retry_delay": 5},
+                    failover_on_backend_error=True, failover_wait=120, connection_cache=False, **CALM).start()
+    leader = three.wait_leader(0, 1, 2)
+    wait_settled(three, trio.at, 0, 1, 2)
+    three.wait_events(f"the primary is node {trio.at}", 0, 1, 2)
+    with Wire(three.pools[leader].address, seconds=120) as client:
+        client.login("postgres", "postgres")
+        client.simple("create table written (n int)")
+        trio.primary.stop(signal.SIGQUIT)
+        waits.wait_for("there is a new primary", lambda: primary_of(three, leader) not in (None, trio.at), 100)
+    logs = "\n".join(pool.log() for pool in three.pools)
+    assert "2 of 3 pgpools do not reach it" in logs or "3 of 3 pgpools do not reach it" in logs
+    assert "the lead goes to" not in logs

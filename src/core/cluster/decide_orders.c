@@ -145,6 +145,11 @@ void decide_agree_lost(struct decide *d, const uint64_t lost[2], int64_t now_us)
     decide_settle(d, now_us);
 }
 
+bool decide_is_silent(const struct decide *d, int node)
+{
+    return d->rules.node[node].exists && (d->node[node].is_silent || d->node[node].suspected);
+}
+
 bool decide_finds_lost(const struct decide *d, int node)
 {
     const struct view_node *v = &d->view.node[node];

@@ -342,9 +342,9 @@ static void on_lost(struct probe *p)
     ask(probe_owner(p));
 }
 
-/* Somebody's link to a server broke: ask it now, and the others too, for if it was the primary the
- * new one may be there already. A thousand clients may say so at once: while its failed probe is
- * being repeated, they do not use up the repetitions. */
+/* Somebody's link to a server broke, or another pgpool has found it lost: ask it now, and the
+ * others too, for if it was the primary the new one may be there already. A thousand clients may
+ * say so at once: while its failed probe is being repeated, they do not use up the repetitions. */
 static void on_suspect(struct monitor *m, const struct mail *mail)
 {
     int32_t id;
@@ -355,6 +355,8 @@ static void on_suspect(struct monitor *m, const struct mail *mail)
     if (id < 0 || id >= VIEW_MAX_NODES || m->node[id].probe == NULL)
         return;
     decide_on_suspect(&m->decide, id, clock_mono_us());
+    if (mail->type == MAIL_NODE_MISSED)
+        monitor_changed(m); /* the others hear that the question is open here */
     if (m->decide.node[id].fails > 0)
         return;
     if (id == m->decide.view.primary)
@@ -416,7 +418,7 @@ static void on_mail(struct role_loop *rl, struct mail *mail)
 {
     struct monitor *m = LIST_ENTRY(rl, struct monitor, role);
 
-    if (mail->type == MAIL_NODE_SUSPECT)
+    if (mail->type == MAIL_NODE_SUSPECT || mail->type == MAIL_NODE_MISSED)
         on_suspect(m, mail);
     else if (mail->type == MAIL_NODES_LOOK)
         on_look(m);

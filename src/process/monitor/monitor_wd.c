@@ -50,6 +50,7 @@ static void look(const struct monitor *m, struct wd_seen *s)
 
         put_bit(s->lost, i, decide_finds_lost(&m->decide, i));
         put_bit(s->used, i, n->status == VIEW_UP);
+        put_bit(s->silent, i, decide_is_silent(&m->decide, i));
     }
 }
 

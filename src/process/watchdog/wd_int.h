@@ -257,6 +257,8 @@ void wd_command_open(struct wd *w);
 void wd_tell_monitor(struct wd *w);
 void wd_tell_publish(struct wd *w);
 void wd_tell_command(struct wd *w, const struct node_command *cmd);
+/* The monitor of this pgpool asks `node` now: another pgpool has found it lost. */
+void wd_tell_missed(struct wd *w, int node);
 /* An operator has given server e->node back: also one that was lost and not detached. */
 void wd_tell_attached(struct wd *w, const struct wd_event *e);
 void wd_tell_supervisor(struct wd *w, char what);

@@ -229,7 +229,7 @@ static bool may_take(struct wd *w, const bool voter[WD_MAX_MEMBERS], int i)
     return i != w->self && voter[i] && wd_is_alive(w, i) && can_lead(w, &w->other[i]);
 }
 
-/* Who has said that it does not reach `lost` is of no use to clients that write. */
+/* Who does not reach `lost` is of no use to clients that write. */
 static bool is_blind(const struct wd *w, const uint64_t lost[2])
 {
     int primary = w->state.primary;
@@ -241,8 +241,9 @@ static bool is_blind(const struct wd *w, const uint64_t lost[2])
 static int64_t rank_of(const struct wd *w, int i)
 {
     const struct wd_status *said = &w->other[i].said;
+    bool is_no_better = is_blind(w, said->lost) || is_blind(w, said->silent);
 
-    return is_blind(w, said->lost) ? said->priority - BLIND : said->priority;
+    return is_no_better ? said->priority - BLIND : said->priority;
 }
 
 /* The pgpool on the machine of the primary, when that is wanted. */

@@ -99,6 +99,7 @@ static void put_status(struct wd *w, struct buf *out)
     s.priority = wd_conf(w)->wd_priority;
     memcpy(s.identity, w->identity, sizeof s.identity);
     memcpy(s.lost, w->seen.lost, sizeof s.lost);
+    memcpy(s.silent, w->seen.silent, sizeof s.silent);
     memcpy(s.dead, w->life.dead, sizeof s.dead);
     wd_listed(w, s.listed);
     memcpy(s.name, w->name, sizeof s.name);
@@ -136,6 +137,16 @@ void wd_talk_opened(struct wd *w, int to)
     buf_free(&out);
 }
 
+/* Whoever has no clients would notice a period later, and a lost server would wait for its word. */
+static void hear_of_lost(struct wd *w, const uint64_t before[2], const uint64_t now[2])
+{
+    int i;
+
+    for (i = 0; i < VIEW_MAX_NODES; i++)
+        if (wd_has_bit(now, i) && !wd_has_bit(before, i))
+            wd_tell_missed(w, i);
+}
+
 static void take_status(struct wd *w, int from, struct slice body)
 {
     struct wd_other *o = &w->other[from];
@@ -143,6 +154,7 @@ static void take_status(struct wd *w, int from, struct slice body)
 
     if (!wd_status_get(body, &said))
         return;
+    hear_of_lost(w, o->said.lost, said.lost);
     o->said = said;
     o->is_known = true;
     o->is_leaving = false;

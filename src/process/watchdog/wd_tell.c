@@ -99,6 +99,15 @@ void wd_tell_command(struct wd *w, const struct node_command *cmd)
             w->role.env->boxes, slot, MAIL_NODE_COMMAND, &decided, sizeof decided, -1);
 }
 
+void wd_tell_missed(struct wd *w, int node)
+{
+    int slot = proc_find(w->role.env->shm, ROLE_MONITOR);
+    int32_t id = node;
+
+    if (slot != -1)
+        (void)mailbox_post(w->role.env->boxes, slot, MAIL_NODE_MISSED, &id, sizeof id, -1);
+}
+
 void wd_tell_attached(struct wd *w, const struct wd_event *e)
 {
     struct node_command cmd = {.order = NODE_ATTACH, .node = e->node};

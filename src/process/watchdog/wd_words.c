@@ -61,6 +61,7 @@ void wd_status_put(const struct wd_status *s, struct buf *out)
     buf_put_cstr(out, s->name);
     buf_put_u32(out, (uint32_t)s->follows);
     buf_put_cstr(out, s->release);
+    put_set(out, s->silent);
 }
 
 bool wd_status_get(struct slice in, struct wd_status *s)
@@ -91,6 +92,8 @@ bool wd_status_get(struct slice in, struct wd_status *s)
         s->follows = (int32_t)wire_get_u32(&r);
     if (!r.bad && wire_reader_left(&r) > 0)
         get_text(&r, s->release, sizeof s->release);
+    if (!r.bad && wire_reader_left(&r) > 0)
+        get_set(&r, s->silent);
     return !r.bad;
 }
 

@@ -29,6 +29,7 @@ struct wd_status {
     char name[WD_NAME_BYTES];
     int32_t follows; /* whom it takes for the leader; WD_NO_MEMBER: nobody, or it does not say */
     char release[WD_RELEASE_BYTES]; /* of its program; empty: it does not say */
+    uint64_t silent[2]; /* servers that do not answer it at the moment; none: or it does not say */
 };
 
 void wd_status_put(const struct wd_status *s, struct buf *out);

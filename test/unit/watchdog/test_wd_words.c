@@ -27,6 +27,7 @@ static struct wd_status a_status(void)
     memcpy(s.name, "pool-a:9999 Linux pool-a", 25);
     s.follows = 2;
     memcpy(s.release, "5.0.0", 6);
+    s.silent[1] = 6;
     return s;
 }
 
@@ -74,10 +75,14 @@ START_TEST(test_older_status)
     struct wd_status wanted = said;
     struct wd_status read;
     struct buf text = {0};
-    uint32_t release = (uint32_t)strlen(said.release) + 1;
+    uint32_t silent = sizeof said.silent;
+    uint32_t release = silent + (uint32_t)strlen(said.release) + 1;
     uint32_t n;
 
     wd_status_put(&said, &text);
+    memset(wanted.silent, 0, sizeof wanted.silent);
+    ck_assert(get(&text, text.len - silent, &read));
+    ck_assert_mem_eq(&read, &wanted, sizeof wanted);
     memset(wanted.release, 0, sizeof wanted.release);
     ck_assert(get(&text, text.len - release, &read));
     ck_assert_mem_eq(&read, &wanted, sizeof wanted);
@@ -85,7 +90,7 @@ START_TEST(test_older_status)
     ck_assert(get(&text, text.len - release - 4, &read));
     ck_assert_mem_eq(&read, &wanted, sizeof wanted);
     for (n = 0; n < text.len; n++)
-        if (n != text.len - release && n != text.len - release - 4)
+        if (n != text.len - silent && n != text.len - release && n != text.len - release - 4)
             ck_assert(!get(&text, n, &read));
     buf_free(&text);
 }
@@ -100,7 +105,7 @@ START_TEST(test_long_texts)
 
     said.name[0] = '\0';
     wd_status_put(&said, &text);
-    text.len -= (uint32_t)strlen(said.release) + 1;
+    text.len -= (uint32_t)(sizeof said.silent + strlen(said.release) + 1);
     for (i = 0; i < 1000; i++)
         buf_put_byte(&text, 'x');
     buf_put_byte(&text, 0);
