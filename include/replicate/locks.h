@@ -18,9 +18,22 @@ bool repl_must_lock(struct slice text, const struct sql_stmt *stmt, bool insert_
 /* How many sequences of the plan it locks: all or none. */
 uint32_t repl_sequences_to_lock(
     struct slice text, const struct sql_stmt *stmt, bool insert_lock, const struct repl_plan *plan);
-/* That lock, which readers, vacuum and who writes to the tables do not wait for; no row comes back.
- */
+/* That lock, which readers, vacuum and who writes to the tables do not wait for. A row comes back:
+ * the number that the sequence gave last (NULL: none, or the user may not see it), and whether the
+ * user may set it. */
 void repl_sequence_lock_sql(struct slice sequence, struct buf *sql);
+/* A sequence as the main node has it, under that lock. */
+struct repl_number {
+    struct slice sequence; /* as in struct repl_plan */
+    struct slice last;     /* digits; p NULL: not known */
+    bool may_set;
+};
+/* Takes the two values of that row, kept in the arena. */
+void repl_number_take(struct arena *a, const struct slice value[2], struct repl_number *number);
+/* Appends what makes these sequences of another node stand where the main node's do, where they do
+ * not: a SELECT of one row, to be run before they give another number; nothing when none is known.
+ */
+void repl_numbers_sql(const struct repl_number *numbers, uint32_t n, struct buf *sql);
 /* The table an INSERT writes; NULL: it is none. */
 const struct sql_table *repl_insert_target(const struct sql_stmt *stmt);
 

@@ -140,17 +140,28 @@ static struct slice text_of(const struct native *n)
     return n->wrapped ? slice_of_str("BEGIN;") : buf_slice(&n->begin);
 }
 
+/* What stands in front of the client's text, in one message with it. */
+static void put_front(const struct native_leg *leg, struct buf *out)
+{
+    struct slice begin = text_of(leg->n);
+
+    buf_put(out, begin.p, begin.n);
+    native_numbers_sql(leg, out);
+    if (out->data[out->len - 1] != ';')
+        buf_put_byte(out, ';');
+}
+
 void native_begin_put(const struct native *n, struct native_leg *leg, struct buf *out)
 {
     struct slice begin = text_of(n);
     struct buf both = {0};
 
     if (n->ops.len == 1 && n->ops.data[0] == OP_QUERY) {
-        buf_put(&both, begin.p, begin.n);
+        put_front(leg, &both);
+        leg->glue = both.len > begin.n ? GLUE_NUMBERS : GLUE_BEGIN;
         buf_put(&both, n->out.data + PROTO_HEADER_BYTES, n->out.len - PROTO_HEADER_BYTES - 1);
         wire_put_query(out, buf_slice(&both));
         buf_free(&both);
-        leg->glue = GLUE_BEGIN;
         return;
     }
     begin.n--;
@@ -166,11 +177,14 @@ void native_begin_put(const struct native *n, struct native_leg *leg, struct buf
     buf_free(&both);
 }
 
-void native_begin_put_error(const struct native *n, struct buf *error)
+void native_begin_put_error(const struct native_leg *leg, struct buf *error)
 {
     struct buf moved = {0};
+    struct buf front = {0};
 
-    errmsg_put_moved(&moved, buf_slice(error), text_of(n).n);
+    put_front(leg, &front);
+    errmsg_put_moved(&moved, buf_slice(error), front.len);
+    buf_free(&front);
     buf_free(error);
     *error = moved;
 }

@@ -14,6 +14,7 @@
 #include "ipc/gate.h"
 #include "parser/parser.h"
 #include "replicate/agree.h"
+#include "replicate/locks.h"
 #include "replicate/rewrite.h"
 #include "session/client.h"
 #include "session/session.h"
@@ -40,9 +41,9 @@ struct route_question;
 
 enum native_leg_phase { LEG_NONE, LEG_OPENING, LEG_READY };
 
-/* What stands in front of what a leg was asked: the client's BEGIN, in one message with it; a
- * question of ours, in a message of its own. */
-enum native_glue { GLUE_NONE, GLUE_BEGIN, GLUE_BEGUN, GLUE_VALUES, GLUE_REFUSED };
+/* What stands in front of what a leg was asked: the client's BEGIN, in one message with it, and
+ * what puts sequences right; a question of ours, in a message of its own. */
+enum native_glue { GLUE_NONE, GLUE_BEGIN, GLUE_NUMBERS, GLUE_BEGUN, GLUE_VALUES, GLUE_REFUSED };
 
 /* A node's connection. */
 struct native_leg {
@@ -243,6 +244,9 @@ struct native {
     struct slice planned;                /* the text that is planned: of an EXECUTE, what it runs */
     const struct sql_stmt *planned_stmt; /* the statement of `planned` */
     struct slice *values;
+    struct repl_number *numbers; /* of the sequences that it locks, as the main node has them */
+    uint32_t nnumbers;
+    uint32_t nnumbers_taken;            /* of these, from rows within a sequence of messages */
     struct native_change *changes_made; /* to prepared statements */
     uint32_t nchanges;
     struct buf copy_sql;    /* of a COPY FROM that is bound to the unnamed portal; else empty */
@@ -250,7 +254,7 @@ struct native {
     struct buf rows;        /* of an answer for us, each with its length */
     struct buf held;        /* told when all have answered */
     struct buf out;         /* what is sent to each leg */
-    struct buf ops;         /* what each leg owes for `out`, a byte each */
+    struct buf ops;         /* what each leg owes for `out`, a byte each; OP_NOTE: OP_ROWS */
     struct list prepared;
     struct list tables;
     uint32_t ntables;
@@ -337,7 +341,7 @@ bool native_begin_answers_batch(struct native *n, struct slice text, const struc
  * or ours. Of a function call, and where a PREPARE stands in front, that is a Query of its own. */
 void native_begin_put(const struct native *n, struct native_leg *leg, struct buf *out);
 /* An error of one that did so: as if the client's text had stood there alone. */
-void native_begin_put_error(const struct native *n, struct buf *error);
+void native_begin_put_error(const struct native_leg *leg, struct buf *error);
 /* A leg has answered. The transaction is over. */
 void native_begin_note(struct native *n, unsigned i);
 void native_begin_over(struct native *n);
@@ -356,7 +360,7 @@ enum native_verdict native_rewrite(
     struct native *n, struct slice text, const struct sql_stmt *stmt, struct repl_plan *plan);
 /* What may be unequal from now on is told to the log, and the client that is there. */
 void native_warn(struct native *n, const char *text, bool is_there);
-/* What one node alone has begun may have taken numbers there. */
+/* What one node alone has begun may have taken numbers there, of what has no lock. */
 void native_cut_short(struct native *n, bool is_there);
 /* Tells the client that its result may differ (plan->differs), if that is to be told. True: it is
  * refused for that, and the exchange has ended. */
@@ -388,6 +392,20 @@ bool native_next_row(const struct native *n, uint32_t *at, struct slice *values,
 /* The answer to a question is there. */
 void native_take_answers(struct native *n);
 void native_take_columns(struct native *n);
+
+/* native_numbers.c: sequences that stand elsewhere on another node than on the main one, for what
+ * took numbers was cut short, are set right by the next statement that takes some. */
+/* A statement is about to be planned. */
+void native_numbers_clear(struct native *n);
+/* The lock of that sequence is asked for, and with it where it stands, if it is not yet. */
+void native_numbers_add(struct native *n, struct slice sequence);
+/* Takes what the main node has answered to native_values_sql; a row of its answer to a lock within
+ * a sequence of messages. */
+void native_numbers_take_values(struct native *n);
+void native_numbers_take_row(struct native *n, struct slice body);
+/* Appends what puts the sequences of a leg right, in front of the statement; nothing, if it is the
+ * main node's. */
+void native_numbers_sql(const struct native_leg *leg, struct buf *sql);
 
 /* native_schema.c */
 void native_forget_tables(struct native *n);

@@ -288,20 +288,42 @@ void native_round(struct native *n, enum native_step step, bool ours, int speake
         client_target(n->c, n->leg[speaker].link);
 }
 
+/* In front of what it is asked, where they are not in one message with it. */
+static void put_numbers(struct native_leg *leg)
+{
+    struct buf sql = {0};
+    struct buf out = {0};
+
+    native_numbers_sql(leg, &sql);
+    if (sql.len > 0) {
+        link_expect(leg->link, OP_QUERY | OP_QUIET);
+        wire_put_query(&out, buf_slice(&sql));
+        (void)link_send(leg->link, out.data, out.len);
+    }
+    buf_free(&sql);
+    buf_free(&out);
+}
+
 void native_send(struct native *n, struct native_leg *leg, bool wraps)
 {
     struct buf with_begin = {0};
     struct slice out = buf_slice(&n->out);
+    bool begins = (wraps && !leg->begun) ||
+                  (n->failed < 0 && native_lacks_begin(n, (unsigned)(leg - n->leg)));
 
     leg->glue = GLUE_NONE;
-    if ((wraps && !leg->begun) ||
-        (n->failed < 0 && native_lacks_begin(n, (unsigned)(leg - n->leg)))) {
+    if (!begins || n->ops.len != 1 || n->ops.data[0] != OP_QUERY)
+        put_numbers(leg);
+    if (begins) {
         native_begin_put(n, leg, &with_begin);
         out = buf_slice(&with_begin);
     }
     leg->begun = leg->begun || wraps;
-    for (uint32_t i = 0; i < n->ops.len; i++)
-        link_expect(leg->link, (unsigned char)n->ops.data[i]);
+    for (uint32_t i = 0; i < n->ops.len; i++) {
+        unsigned op = (unsigned char)n->ops.data[i];
+
+        link_expect(leg->link, (op & OP_NOTE) != 0 ? (op ^ OP_NOTE) | OP_ROWS : op);
+    }
     leg->is_asked = true;
     leg->did = true;
     (void)link_send(leg->link, out.p, out.n);
@@ -407,8 +429,8 @@ static void on_error_answer(struct native_leg *leg, struct slice whole, struct s
     if (n->ex.ours || n->ex.is_batch || n->ex.is_call ||
         !client_failed_put(&leg->error, &m, n->text))
         buf_put(&leg->error, whole.p, whole.n);
-    if ((leg->glue == GLUE_BEGIN || leg->glue == GLUE_BEGUN) && is_sound)
-        native_begin_put_error(n, &leg->error);
+    if (leg->glue >= GLUE_BEGIN && leg->glue <= GLUE_BEGUN && is_sound)
+        native_begin_put_error(leg, &leg->error);
     if (is_sound)
         buf_printf(&leg->said, "%.*s: %.*s", (int)m.sqlstate.n, m.sqlstate.p, (int)m.message.n,
             m.message.p);
@@ -437,6 +459,11 @@ static void keep_row(struct native *n, struct slice body)
 /* An answer to what stands in front of what was asked; false: it is none. */
 static bool on_front(struct native_leg *leg, char type, struct slice body)
 {
+    if (leg->glue == GLUE_NUMBERS && type != BE_ERROR) { /* BEGIN, and a SELECT of one row */
+        if (type == BE_DATA_ROW)
+            leg->glue = GLUE_BEGIN;
+        return true;
+    }
     if (leg->glue == GLUE_BEGIN && type == BE_COMMAND_COMPLETE) {
         leg->glue = GLUE_BEGUN;
         return true;
@@ -536,7 +563,7 @@ static const char *take_message(struct native_leg *leg, const char *p, const cha
     }
     bytes = message_bytes(leg->part.len > 0 ? leg->part.data : p);
     if (leg->part.len == 0 && (*p == BE_DATA_ROW || *p == BE_COPY_DATA) && !leg->n->ex.ours &&
-        leg->glue != GLUE_VALUES) {
+        leg->glue != GLUE_VALUES && leg->glue != GLUE_NUMBERS) {
         size_t take = n < bytes ? n : bytes;
 
         leg->left = (uint32_t)bytes;
@@ -655,6 +682,15 @@ static bool leg_on_error(void *owner, struct link *link, const struct errmsg *m)
     return false;
 }
 
+static void leg_on_own_row(void *owner, struct link *link, struct slice body)
+{
+    struct native_leg *leg = owner;
+
+    (void)link;
+    if (leg == &leg->n->leg[leg->n->main])
+        native_numbers_take_row(leg->n, body);
+}
+
 static void leg_on_drained(void *owner, struct link *link)
 {
     struct native_leg *leg = owner;
@@ -728,6 +764,7 @@ const struct link_owner_ops native_link_ops = {
     .on_no_wait = leg_on_no_wait,
     .on_parameter = leg_on_parameter,
     .on_error = leg_on_error,
+    .on_own_row = leg_on_own_row,
     .on_drained = leg_on_drained,
     .on_lost = leg_on_lost,
 };

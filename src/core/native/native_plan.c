@@ -320,7 +320,7 @@ void native_warn(struct native *n, const char *text, bool is_there)
 
 void native_cut_short(struct native *n, bool is_there)
 {
-    if (n->plan.serial != NULL || n->plan.nsequences > 0)
+    if ((n->plan.serial != NULL || n->plan.nsequences > 0) && n->nnumbers == 0)
         native_warn(n,
             "a statement that takes numbers of a sequence was cut short: the next ones "
             "may differ between nodes",
@@ -406,6 +406,7 @@ bool native_lock_sql(struct native *n, struct slice text, const struct sql_stmt 
 
     if (i < nsequences) {
         repl_sequence_lock_sql(plan->sequences[i], sql);
+        native_numbers_add(n, plan->sequences[i]);
         return true;
     }
     i -= nsequences;
@@ -505,6 +506,7 @@ void native_call_plan(struct native *n)
 {
     n->place = (struct native_place){.everywhere = true, .wraps = true, .writes = true};
     n->plan = (struct repl_plan){0};
+    native_numbers_clear(n);
     native_follow_schema(n);
     if (!repl_lobj_is_made(call_body(n)))
         return;
@@ -611,6 +613,7 @@ enum native_verdict native_plan(struct native *n)
 
     n->place = (struct native_place){0};
     n->plan = (struct repl_plan){0};
+    native_numbers_clear(n);
     n->ex.is_commit = false;
     n->ex.forgets = NULL;
     native_follow_schema(n);

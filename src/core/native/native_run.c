@@ -227,8 +227,9 @@ static void run_on_others(struct native *n)
     if (rolls_back)
         native_put_query(n, slice_of_str("ROLLBACK"));
     for (unsigned i = 0; i < n->nlegs; i++) {
-        if (i != first && native_is_up(&n->leg[i]) && !native_begin_skips(n, i))
-            native_send(n, &n->leg[i], n->wrapped);
+        if (i == first || !native_is_up(&n->leg[i]) || native_begin_skips(n, i))
+            continue;
+        native_send(n, &n->leg[i], n->wrapped);
     }
     native_wait(n);
 }
@@ -273,7 +274,7 @@ static bool ask_values(struct native *n)
 
 void native_values_came(struct native *n)
 {
-    repl_take_values(n->arena, buf_slice(&n->rows), n->values, n->plan.nasks + 1);
+    native_numbers_take_values(n);
     native_put_statement(n, statement(n));
 }
 
@@ -321,6 +322,7 @@ static void place_failed(struct native *n)
 
     n->place = (struct native_place){0};
     n->plan = (struct repl_plan){0};
+    native_numbers_clear(n);
     n->ex.is_commit = op == SQL_TX_COMMIT;
     n->ex.forgets = NULL;
     n->place.everywhere = op == SQL_TX_COMMIT || op == SQL_TX_ROLLBACK || op == SQL_TX_ROLLBACK_TO;
@@ -652,7 +654,7 @@ static void values_answered(struct native *n)
         fail_of(n, leg);
         return;
     }
-    repl_take_values(n->arena, buf_slice(&n->rows), n->values, n->plan.nasks + 1);
+    native_numbers_take_values(n);
     if (n->ex.is_batch)
         native_next(n);
     else if (!is_copy(n) || !verify_tables(n))

@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+#include "base/arena.h"
+
 /* The first key of an advisory lock of a sequence, whose oid is the second; documented. */
 #define LOCK_CLASS 1886857071
 
@@ -58,12 +60,88 @@ uint32_t repl_sequences_to_lock(
     return locks ? plan->nsequences : 0;
 }
 
+static void put_lock(struct slice sequence, struct buf *sql)
+{
+    buf_printf(sql,
+        "pg_catalog.pg_advisory_xact_lock(%d, "
+        "(%.*s)::pg_catalog.regclass::pg_catalog.oid::integer)",
+        LOCK_CLASS, (int)sequence.n, sequence.p);
+}
+
 void repl_sequence_lock_sql(struct slice sequence, struct buf *sql)
 {
     buf_printf(sql,
-        "SELECT FROM pg_catalog.pg_advisory_xact_lock(%d, "
-        "(%.*s)::pg_catalog.regclass::pg_catalog.oid::integer)",
-        LOCK_CLASS, (int)sequence.n, sequence.p);
+        "SELECT CASE WHEN pg_catalog.has_sequence_privilege(s, 'USAGE, SELECT') "
+        "THEN pg_catalog.pg_sequence_last_value(s) END, "
+        "pg_catalog.has_sequence_privilege(s, 'UPDATE') "
+        "FROM (SELECT (%.*s)::pg_catalog.regclass AS s) q, ",
+        (int)sequence.n, sequence.p);
+    put_lock(sequence, sql);
+}
+
+static bool is_number(struct slice s)
+{
+    size_t i = s.n > 1 && s.p[0] == '-' ? 1 : 0;
+
+    while (i < s.n && s.p[i] >= '0' && s.p[i] <= '9')
+        i++;
+    return s.n > 0 && s.n <= 20 && i == s.n;
+}
+
+void repl_number_take(struct arena *a, const struct slice value[2], struct repl_number *number)
+{
+    number->last = slice_of(NULL, 0);
+    number->may_set = value[1].n == 1 && value[1].p[0] == 't';
+    if (value[0].p != NULL && is_number(value[0]))
+        number->last = slice_of(arena_strndup(a, value[0].p, value[0].n), value[0].n);
+}
+
+/* Who may only use a sequence, as by GRANT USAGE, takes from it what it lacks. */
+static void put_steps(const struct repl_number *number, struct buf *sql)
+{
+    const struct slice *s = &number->sequence;
+
+    buf_printf(sql,
+        "(SELECT pg_catalog.max(pg_catalog.nextval(s.seqrelid::pg_catalog.regclass)) "
+        "FROM pg_catalog.pg_sequence s, pg_catalog.generate_series(1, (%.*s - coalesce("
+        "pg_catalog.pg_sequence_last_value(s.seqrelid::pg_catalog.regclass), "
+        "s.seqstart - s.seqincrement)) / s.seqincrement) "
+        "WHERE s.seqrelid = (%.*s)::pg_catalog.regclass)",
+        (int)number->last.n, number->last.p, (int)s->n, s->p);
+}
+
+/* Under the lock of that node, which who was cut short may still hold there. */
+void repl_numbers_sql(const struct repl_number *numbers, uint32_t n, struct buf *sql)
+{
+    const char *before = "SELECT ";
+
+    for (uint32_t i = 0; i < n; i++) {
+        const struct repl_number *number = &numbers[i];
+        struct slice s = number->sequence;
+        struct slice last = number->last;
+
+        if (last.p == NULL)
+            continue;
+        buf_printf(sql, "%s", before);
+        before = ", ";
+        if (!number->may_set)
+            put_steps(number, sql);
+        else
+            buf_printf(sql,
+                "CASE WHEN pg_catalog.pg_sequence_last_value((%.*s)::pg_catalog.regclass) "
+                "IS DISTINCT FROM %.*s "
+                "THEN pg_catalog.setval((%.*s)::pg_catalog.regclass, %.*s) END",
+                (int)s.n, s.p, (int)last.n, last.p, (int)s.n, s.p, (int)last.n, last.p);
+    }
+    before = " FROM ";
+    for (uint32_t i = 0; i < n; i++) {
+        if (numbers[i].last.p == NULL)
+            continue;
+        buf_printf(sql, "%s", before);
+        put_lock(numbers[i].sequence, sql);
+        buf_printf(sql, " l%u", i);
+        before = ", ";
+    }
 }
 
 /* One statement: the row is made, or the one that somebody else makes or has made is locked. It is

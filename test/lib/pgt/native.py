@@ -39,6 +39,7 @@ class Nodes:
                     "health_check_period": 1, "health_check_max_retries": 0, "health_check_timeout": 30,
                     "log_min_messages": "debug1", **conf}
         settings |= {f"backend_flag{i}": "ALLOW_TO_FAILOVER" for i in range(count)}
+        self.pool_settings = settings
         self.pool = start_pool(*[n.address for n in self.nodes], **settings)
         with self.client() as c:
             for sql in TABLES.split(";\n"):

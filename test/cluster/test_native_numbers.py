@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: PostgreSQL
+"""Native replication: what takes a number of a sequence and is cut short has taken it on some nodes only. Who takes the next one, by whatever
+pgpool, gets the same number everywhere, and the sequences stand alike again."""
+import os
+import signal
+
+import pytest
+from pgt import waits
+from pgt import wire as w
+from pgt.native import error_of, one
+
+INSERT = "insert into child (parent) values (1)"
+SEQUENCE = "select last_value, is_called from child_id_seq"
+WAITS = "select pid from pg_stat_activity where wait_event_type = 'Lock' and datname is not null"
+PROTOCOLS = pytest.mark.parametrize("extended", [False, True], ids=["simple", "extended"])
+
+
+def sent(c, extended, sql=INSERT):
+    c.send(*((w.parse(sql), w.bind(), w.execute(), w.SYNC) if extended else (w.query(sql),)))
+
+
+def let_in(it):
+    try:
+        return it.client()
+    except (w.WireClosed, OSError):
+        return None
+
+
+def taken(it, extended=False):
+    """A number that is the same on all nodes, in front of sequences that are."""
+    with waits.wait_for("somebody is let in", lambda: let_in(it)) as c:
+        sent(c, extended)
+        assert not [m for m in c.ready(seconds=60) if m.type == "E"]
+    assert it.equal(tables=("child",))
+    assert len({str(r) for r in it.everywhere(SEQUENCE)}) == 1, it.everywhere(SEQUENCE)
+    return it.nodes[0].rows("select max(id) from child")
+
+
+def started(pair, **conf):
+    it = pair(**conf)
+    with it.client() as c:
+        one(c, "create table child (id serial primary key, parent int references accounts)")
+    taken(it)
+    return it
+
+
+def waits_at(it, node):
+    return waits.wait_for(f"it waits on node {node}", lambda: it.nodes[node].rows(WAITS))
+
+
+def holds(it, node):
+    """Somebody at a server lets what comes wait: on the main node behind its number, on another in front of it."""
+    d = w.Wire(it.nodes[node].address)
+    d.login()
+    one(d, "begin")
+    one(d, "select 1 from accounts where id = 1 for update" if node == 0 else "lock table child in share mode")
+    return d
+
+
+def cancelled(it, c, node):
+    w.cancel(it.pool.address, c.pid, c.key)
+    assert error_of(c.ready(seconds=60)).sqlstate == "57014"
+
+
+def timed_out(it, c, node):
+    assert error_of(c.ready(seconds=60)).sqlstate in ("57014", "55P03")
+
+
+def link_lost(it, c, node):
+    it.nodes[node].rows(f"select pg_terminate_backend(pid) from ({WAITS}) x")
+    try:
+        error_of(c.ready(seconds=60))
+    except w.WireClosed:
+        pass
+
+
+def client_gone(it, c, node):
+    c.reset()
+    waits.wait_for("nothing waits", lambda: not it.nodes[node].rows(WAITS))
+
+
+def worker_killed(it, c, node):
+    with it.client() as other:
+        pids = {int(r[0]) for r in other.rows("show pool_processes")}
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+    with pytest.raises((w.WireClosed, OSError)):
+        c.ready(seconds=60)
+
+
+CUTS = {"cancel": (cancelled, None), "statement_timeout": (timed_out, "statement_timeout"), "lock_timeout": (timed_out, "lock_timeout"),
+        "link": (link_lost, None), "client": (client_gone, None), "worker": (worker_killed, None)}
+
+
+@PROTOCOLS
+@pytest.mark.parametrize("node", [0, 1])
+@pytest.mark.parametrize("cut", CUTS)
+def test_cut_short(pair, cut, node, extended):
+    it = started(pair)
+    ends, limit = CUTS[cut]
+    with it.client() as c, holds(it, node) as d:
+        if limit:
+            one(c, f"set {limit} = '300ms'")
+        sent(c, extended)
+        waits_at(it, node)
+        ends(it, c, node)
+        one(d, "rollback")
+    waits.wait_for("servers have noticed", lambda: not any(it.everywhere(
+        "select 1 from pg_stat_activity where state <> 'idle' and query ~ 'insert into child' and pid <> pg_backend_pid()")))
+    if node == 0 and cut != "worker":
+        assert len({str(r) for r in it.everywhere(SEQUENCE)}) == 2  # else nothing is shown
+    taken(it, extended)
+
+
+def behind(it, sql=INSERT, extended=False, before=(), **who):
+    """`sql` takes its number on the main node alone."""
+    with it.client(**who) as c, holds(it, 0) as d:
+        for s in before:
+            one(c, s)
+        sent(c, extended, sql)
+        waits_at(it, 0)
+        cancelled(it, c, 0)
+        one(d, "rollback")
+    assert len({str(r) for r in it.everywhere(SEQUENCE)}) == 2
+
+
+@PROTOCOLS
+def test_the_next_one_by_another_pgpool(pair, start_pool, extended):
+    it = started(pair)
+    beside = start_pool(*[n.address for n in it.nodes], **it.pool_settings)
+    behind(it)
+    c = w.Wire(beside.address)
+    with c:
+        c.login()
+        sent(c, extended)
+        assert not [m for m in c.ready(seconds=60) if m.type == "E"]
+    assert it.equal(tables=("child",))
+    assert len({str(r) for r in it.everywhere(SEQUENCE)}) == 1
+
+
+NEXT = {
+    "nextval": ["select nextval('child_id_seq')"],
+    "transaction": ["begin", "select 1 from accounts limit 1", INSERT, INSERT, "commit"],
+    "written": ["begin; insert into child values (nextval('child_id_seq'), 1); insert into child (parent) values (2); commit"],
+    "execute": ["prepare p as insert into child (parent) values ($1)", "execute p (1)"],
+    "two tables": ["create table other (id int default nextval('child_id_seq'), n serial)", "insert into other select from generate_series(1, 3)"],
+    "fails": ["insert into child (parent) values (1), (99)"],
+}
+
+
+@PROTOCOLS
+@pytest.mark.parametrize("what", NEXT)
+def test_whatever_takes_the_next_one(pair, what, extended):
+    if extended and what in ("written", "execute"):
+        pytest.skip("several statements, and PREPARE by SQL, are not for the extended protocol")
+    it = started(pair, **({"replication_compare": "rows"} if what != "two tables" else {}))
+    behind(it, extended=extended)
+    with it.client() as c:
+        for sql in NEXT[what]:
+            sent(c, extended, sql)
+            got = c.ready(seconds=60)
+            if what == "fails":
+                assert error_of(got).sqlstate == "23503"
+            else:
+                assert not [m for m in got if m.type == "E"], [m.text for m in got if m.type == "E"]
+    assert len({str(r) for r in it.everywhere(SEQUENCE)}) == 1
+    taken(it)
+    if what == "two tables":
+        assert it.equal(tables=("other",))
+
+
+def test_rows_of_copy(pair):
+    it = started(pair)
+    behind(it)
+    with it.client() as c:
+        c.send(w.query("copy child (parent) from stdin"))
+        c.read_until("G")
+        c.send(w.copy_data(b"1\n2\n"), w.COPY_DONE)
+        assert not [m for m in c.ready() if m.type == "E"]
+    taken(it)
+
+
+@PROTOCOLS
+def test_who_may_only_use_it(pair, extended):
+    """GRANT USAGE does not allow setval()."""
+    it = started(pair)
+    with it.client() as c:
+        one(c, "create role clerk login; grant insert, update, select on child to clerk; grant select on accounts to clerk; grant usage on child_id_seq to clerk")
+    for _ in range(3):
+        behind(it)
+    with it.client(user="clerk") as c:
+        sent(c, extended)
+        assert not [m for m in c.ready() if m.type == "E"]
+    assert it.equal(tables=("child",))
+    assert len({str(r) for r in it.everywhere(SEQUENCE)}) == 1
+
+
+def test_the_first_number_and_a_sequence_that_descends(pair):
+    it = pair()
+    with it.client() as c:
+        one(c, "create sequence child_id_seq increment -3 start 100 maxvalue 1000")
+        one(c, "create table child (id int default nextval('child_id_seq') primary key, parent int references accounts)")
+        one(c, "create role clerk login; grant insert, update, select on child to clerk; grant select on accounts to clerk; grant usage on child_id_seq to clerk")
+    for user in ("postgres", "clerk"):
+        behind(it)
+        with it.client(user=user) as c:
+            one(c, INSERT)
+        assert it.equal(tables=("child",))
+        assert it.everywhere(SEQUENCE)[0] == it.everywhere(SEQUENCE)[1]
+
+
+def test_the_main_node_is_lost_behind_it(pair):
+    """What was cut short was told to nobody: the next main node gives that number, and no other twice."""
+    it = started(pair)
+    behind(it)
+    it.nodes[0].stop(signal.SIGKILL)
+    waits.wait_for("it is down", lambda: it.status()[0][3] == "down" and it.status()[1][3] == "up", 60)
+    with it.client() as c:
+        for _ in range(3):
+            one(c, INSERT)
+    assert it.nodes[1].rows("select id from child order by 1") == [[b"1"], [b"2"], [b"3"], [b"4"]]
