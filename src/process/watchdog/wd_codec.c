@@ -13,6 +13,7 @@
 #define MAX_SERVERS   256
 #define ENTRY_HEAD    14
 #define MESSAGE_BYTES (512 * 1024) /* half of what wd_seal takes */
+#define ENTRY_UNIT    8 /* libraft writes any others, too, and cannot read its log then */
 
 static void put_u64(struct buf *out, uint64_t v)
 {
@@ -124,6 +125,15 @@ bool wd_codec_put(const struct raft_message *m, struct buf *out)
     }
 }
 
+static bool get_entry(struct wire_reader *r, struct raft_entry *e)
+{
+    e->term = get_u64(r);
+    e->type = wire_get_u16(r);
+    e->buf.len = wire_get_u32(r);
+    return !r->bad && e->type >= RAFT_COMMAND && e->type <= RAFT_CHANGE && e->buf.len > 0 &&
+           e->buf.len % ENTRY_UNIT == 0;
+}
+
 /* Entries share one piece of memory, which libraft frees by way of `batch`. */
 static bool get_entries(struct wire_reader *r, struct raft_append_entries *a)
 {
@@ -143,14 +153,11 @@ static bool get_entries(struct wire_reader *r, struct raft_append_entries *a)
     if (a->n_entries == 0)
         return wire_reader_ok(r);
     entries = raft_calloc(a->n_entries, sizeof *entries);
-    for (i = 0; entries != NULL && i < a->n_entries; i++) {
-        entries[i].term = get_u64(r);
-        entries[i].type = wire_get_u16(r);
-        entries[i].buf.len = wire_get_u32(r);
+    for (i = 0; entries != NULL && i < a->n_entries && get_entry(r, &entries[i]); i++)
         total += entries[i].buf.len;
-    }
-    batch =
-        entries != NULL && !r->bad && total == wire_reader_left(r) ? raft_malloc(total + 8) : NULL;
+    batch = entries != NULL && i == a->n_entries && total == wire_reader_left(r)
+                ? raft_malloc(total + 8)
+                : NULL;
     if (batch == NULL) {
         raft_free(entries);
         return false;
