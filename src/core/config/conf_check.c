@@ -371,11 +371,31 @@ static void conf_check_wd_nodes(struct conf_reading *load, const struct conf *c)
     }
 }
 
+/* Files of pgpool-II leave work_dir at its default. What a pgpool forgets with it is its votes:
+ * when most begin with nothing and one does not, nobody leads. */
+static bool conf_is_emptied(const char *dir)
+{
+    static const char *const above[] = {"/run/", "/var/run/", "/dev/shm/"};
+    size_t i;
+
+    for (i = 0; i < sizeof above / sizeof above[0]; i++)
+        if (strncmp(dir, above[i], strlen(above[i])) == 0)
+            return true;
+    return strcmp(dir, "/tmp") == 0 || strcmp(dir, "/tmp/") == 0 || strcmp(dir, "/dev/shm") == 0;
+}
+
 static void conf_check_watchdog(struct conf_reading *load, const struct conf *c)
 {
     if (!c->use_watchdog)
         return;
     conf_check_wd_nodes(load, c);
+    if (conf_is_emptied(c->work_dir))
+        CONF_COMPLAIN_AT(load, CONF_WARNING, "work_dir",
+            "Name a folder that survives a restart of the machine, /var/lib/pgpool say.",
+            "work_dir \"%s\" is emptied when the machine starts: this pgpool would forget its "
+            "votes "
+            "in the watchdog's cluster, and when most have, nobody leads",
+            c->work_dir);
     if (c->delegate_ip[0] != '\0' && !conf_is_ip(c->delegate_ip))
         CONF_COMPLAIN_AT(load, CONF_ERROR, "delegate_ip",
             "Give an address of IPv4 or IPv6, without a prefix.",

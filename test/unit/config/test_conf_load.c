@@ -512,6 +512,13 @@ START_TEST(rules_of_the_watchdog)
         &report);
     ck_assert(!conf_test_found(&report, CONF_ERROR, 1, "delegate_ip"));
     ck_assert(!conf_test_found(&report, CONF_ERROR, 2, "trusted_servers"));
+    ck_assert(conf_test_found(&report, CONF_WARNING, 0, "would forget its votes"));
+    conf_gen_free(&gen);
+    conf_report_fini(&report);
+    conf_test_warns(
+        "work_dir = '/run/p'\nuse_watchdog = on\n", CONF_WARNING, 1, "would forget its votes");
+    gen = conf_test_load("work_dir = '/var/lib/p'\nuse_watchdog = on\n", &report);
+    ck_assert_ptr_null(strstr(conf_test_findings(&report), "votes"));
     conf_gen_free(&gen);
     conf_report_fini(&report);
 }
