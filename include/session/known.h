@@ -22,6 +22,8 @@ void sessions_suspect_node(struct sessions *ss, int node);
 /* Somebody waits for the node to come back: the monitor looks now and then, also when health checks
  * are off. */
 void sessions_look_again(struct sessions *ss, int node);
+/* The node that a session's own link goes to; VIEW_NO_NODE when there is none. */
+int sessions_write_node(struct sessions *ss);
 /* An evenly distributed number for the next session's choice of a node. */
 uint64_t session_next_choice(struct session_shared *s);
 

@@ -131,8 +131,9 @@ struct sessions {
     /* False when that worker takes no more clients; NULL: nobody goes anywhere. */
     bool (*may_give)(struct sessions *ss, int ordinal);
     struct session_warm warm;
-    struct cached_worker *cache; /* the query cache; NULL: there is none */
-    uint32_t nrandom;            /* bytes of `random` that nobody has been given */
+    const struct results_ops *results;     /* the query cache; NULL: there is none */
+    struct results_worker *results_worker; /* what that has in this worker */
+    uint32_t nrandom;                      /* bytes of `random` that nobody has been given */
     uint8_t random[256];
 };
 
@@ -174,8 +175,6 @@ void sessions_on_cancel(struct sessions *ss, const void *body, size_t len, int f
 void sessions_on_order(struct sessions *ss, const void *body, size_t len);
 /* A role or a database was changed by DDL (MAIL_LINKS_RETIRE). */
 void sessions_on_retire(struct sessions *ss, const void *body, size_t len);
-/* Somebody has the result that he had asked for (MAIL_CACHE_DONE): whoever waits looks again. */
-void sessions_on_cache_done(struct sessions *ss, const void *body, size_t len);
 /* A client of another worker (MAIL_SESSION). `body` is wiped: there may be a password in it. */
 void sessions_on_travel(struct sessions *ss, void *body, size_t len, int fd);
 /* From now on `on_look` is called, which may call sessions_give; `may_give` says whether the worker

@@ -7,11 +7,11 @@
 #include "base/mem.h"
 #include "ipc/proc.h"
 
-#include "results/results_int.h"
+#include "results_int.h"
 
-static int stream_of(struct cached_worker *w, const struct pool *pool)
+static int stream_of(struct results_worker *w, const struct pool *pool)
 {
-    struct cached_stream *m = &w->stream[pool->database_hash % CACHED_STREAMS];
+    struct results_stream *m = &w->stream[pool->database_hash % RESULTS_STREAMS];
     struct slice name = pool_database_there(pool);
 
     if (slice_eq_str(name, m->name))
@@ -26,19 +26,19 @@ static int stream_of(struct cached_worker *w, const struct pool *pool)
 
 bool results_are_elsewhere(const struct client *c)
 {
-    const struct link *link = c->link != NULL ? c->link : c->sstate->kept;
+    const struct link *link = client_any_link(c);
 
     return link != NULL && pool_link_is_elsewhere(link);
 }
 
 uint64_t results_own_names(const struct client *c)
 {
-    const struct link *link = c->link != NULL ? c->link : c->sstate->kept;
+    const struct link *link = client_any_link(c);
 
     return link != NULL && pool_link_is_of_before(link) ? link->id : 0;
 }
 
-void results_fill_free(struct cached *sc)
+void results_fill_free(struct results *sc)
 {
     unsigned i;
 
@@ -53,9 +53,9 @@ void results_fill_free(struct cached *sc)
 
 static void free_all(struct client *c)
 {
-    struct cached *sc = c->sstate->errand->cache;
+    struct results *sc = client_results(c);
 
-    c->sstate->errand->cache = NULL;
+    client_set_results(c, NULL);
     results_fill_free(sc);
     results_far_forget(sc);
     qcache_judge_free(&sc->judge);
@@ -64,21 +64,44 @@ static void free_all(struct client *c)
     mem_free(sc);
 }
 
-struct cached *results_of(struct client *c)
+struct results *results_of(struct client *c)
 {
-    struct errand *t = c->sstate->errand;
+    struct results *sc = client_results(c);
 
-    if (t->cache == NULL) {
-        t->cache = mem_alloc_zero(sizeof *t->cache);
-        t->cache->gens = c->ss->cache->gens;
-        t->cache->proc = c->ss->env->slot;
+    if (sc == NULL) {
+        sc = mem_alloc_zero(sizeof *sc);
+        sc->gens = worker_of(c)->gens;
+        sc->proc = client_sessions(c)->env->slot;
+        client_set_results(c, sc);
     }
-    return t->cache;
+    return sc;
+}
+
+struct results_rest *results_rest_of(struct client *c)
+{
+    struct results_rest *rest = client_results_rest(c);
+
+    if (rest == NULL) {
+        rest = mem_alloc_zero(sizeof *rest);
+        list_init(&rest->node);
+        client_set_results_rest(c, rest);
+    }
+    return rest;
+}
+
+void results_rest_trim(struct client *c)
+{
+    struct results_rest *rest = client_results_rest(c);
+
+    if (rest->out != NULL || rest->unseen.n > 0)
+        return;
+    client_set_results_rest(c, NULL);
+    mem_free(rest);
 }
 
 void results_trim(struct client *c)
 {
-    const struct cached *sc = c->sstate->errand->cache;
+    const struct results *sc = client_results(c);
 
     if (sc != NULL && sc->first.fill == NULL && sc->far == NULL && sc->asking == ASKS_NOTHING &&
         sc->cells.n == 0 && !sc->has_done_more && !sc->ask_failed && sc->traits == 0 &&
@@ -88,31 +111,32 @@ void results_trim(struct client *c)
 
 bool results_are_followed(struct client *c)
 {
-    struct cached_worker *w = c->ss->cache;
+    struct results_worker *w = worker_of(c);
 
-    return w->streams != NULL && c->pool->cluster_node < POOLS_FIRST_TARGET &&
-           cache_stream_is_followed(w->streams, stream_of(w, c->pool), loop_now_us(c->ss->loop));
+    return w->streams != NULL && client_pool(c)->cluster_node < POOLS_FIRST_TARGET &&
+           cache_stream_is_followed(
+               w->streams, stream_of(w, client_pool(c)), loop_now_us(client_sessions(c)->loop));
 }
 
 bool results_are_good(struct client *c)
 {
-    struct cached_worker *w = c->ss->cache;
-    int64_t now_us = loop_now_us(c->ss->loop);
+    struct results_worker *w = worker_of(c);
+    int64_t now_us = loop_now_us(client_sessions(c)->loop);
     int n;
 
     if (w->rules == NULL || cache_gens_off_bits(w->gens, now_us) != 0)
         return false;
     /* A server of pools.conf is not followed: what is written through pgpool is all that is seen.
      */
-    if (c->pool->cluster_node >= POOLS_FIRST_TARGET)
-        return c->ss->conf->memqcache_invalidation != CONF_INVALIDATE_WAL;
-    n = w->streams == NULL ? CACHE_STREAM_NONE : stream_of(w, c->pool);
+    if (client_pool(c)->cluster_node >= POOLS_FIRST_TARGET)
+        return client_sessions(c)->conf->memqcache_invalidation != CONF_INVALIDATE_WAL;
+    n = w->streams == NULL ? CACHE_STREAM_NONE : stream_of(w, client_pool(c));
     return n != CACHE_STREAM_NONE && cache_stream_is_good(w->streams, n, now_us);
 }
 
 void results_free(struct client *c)
 {
-    struct cached *sc = c->sstate->errand->cache;
+    struct results *sc = client_results(c);
 
     if (sc == NULL)
         return;

@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "config/conf.h"
 
-#include "results/results_int.h"
+#include "results_int.h"
 
 void results_cells_add(struct results_cells *s, cache_cell cell)
 {
@@ -29,10 +29,10 @@ _Static_assert(QCACHE_ROW_READS < CACHE_DEPS_MAX, "there is room for the rows of
 
 /* By row where that is known, else by table. */
 uint32_t results_depend_on(struct client *c, const struct qcache_judgement *j,
-    const struct cached_said *said, cache_cell cell[CACHE_DEPS_MAX])
+    const struct results_said *said, cache_cell cell[CACHE_DEPS_MAX])
 {
-    struct cached_worker *w = c->ss->cache;
-    cache_cell db = cache_cell_database(pool_database_there(c->pool));
+    struct results_worker *w = worker_of(c);
+    cache_cell db = cache_cell_database(pool_database_there(client_pool(c)));
     struct qcache_row row;
     uint32_t n = 0;
     uint32_t i;
@@ -56,15 +56,15 @@ void results_far_watched(cache_cell db, struct cache_far_deps *deps)
 
 bool results_far_standby(struct client *c, const struct cache_standby *is)
 {
-    const struct results_far *f = c->sstate->errand->cache->far;
+    const struct results_far *f = client_results(c)->far;
     bool has_all = f != NULL;
 
     for (; f != NULL && has_all; f = f->next)
-        has_all = cache_far_seen_standby(c->ss->cache->seen, &f->deps, is);
+        has_all = cache_far_seen_standby(worker_of(c)->seen, &f->deps, is);
     return has_all;
 }
 
-struct results_far **results_far_at(struct cached *sc, unsigned number)
+struct results_far **results_far_at(struct results *sc, unsigned number)
 {
     struct results_far **at = &sc->far;
 
@@ -84,7 +84,7 @@ void results_far_drop(struct results_far **at)
     mem_free(f);
 }
 
-void results_far_forget(struct cached *sc)
+void results_far_forget(struct results *sc)
 {
     while (sc->far != NULL)
         results_far_drop(&sc->far);

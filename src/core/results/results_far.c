@@ -14,9 +14,7 @@
 #include "base/mem.h"
 #include "config/conf.h"
 
-#include "lent/lent_int.h"
-#include "results/results_int.h"
-#include "sstate/phase_int.h"
+#include "results_int.h"
 
 #define TICK_MS 1000
 
@@ -27,7 +25,7 @@ static cache_cell bar_of(cache_cell db)
 
 /* --- look-ups --- */
 
-static void forget_hits(struct cached *sc)
+static void forget_hits(struct results *sc)
 {
     struct results_far **at = &sc->far;
 
@@ -38,21 +36,15 @@ static void forget_hits(struct cached *sc)
             at = &(*at)->next;
 }
 
-/* All that it waits for is answered. What was set aside for that may have died meanwhile, and a
- * read of the client's next transaction be on its way. */
-static void go_on(struct client *c, struct cached *sc)
+/* All that it waits for is answered. May end the client. */
+static void go_on(struct client *c, struct results *sc)
 {
-    const struct sstate *s = c->sstate;
-    bool is_aside =
-        sc->far_wait == FAR_WAIT_ASIDE && s->errand->home != NULL && s->phase == PHASE_DETACHED;
+    bool was_aside = sc->far_wait == FAR_WAIT_ASIDE;
 
     sc->far_wait = FAR_WAIT_NOT;
-    lent_stop_waiting(c);
-    if (is_aside)
-        plan_aside_come_back(c);
-    client_unpark(c);
-    if (c->kind->errand(c) != NULL && c->sstate->errand->cache != NULL)
-        forget_hits(c->sstate->errand->cache);
+    client_wait_is_over(c, was_aside);
+    if (client_has_errand(c) && client_results(c) != NULL)
+        forget_hits(client_results(c));
 }
 
 static void on_got(void *ctx, enum cache_far_found found, struct slice result, uint32_t took_us,
@@ -60,7 +52,7 @@ static void on_got(void *ctx, enum cache_far_found found, struct slice result, u
 {
     struct results_far *f = ctx;
     struct client *c = f->client;
-    struct cached *sc = c->sstate->errand->cache;
+    struct results *sc = client_results(c);
     const struct results_far *other;
 
     f->call = NULL;
@@ -69,9 +61,9 @@ static void on_got(void *ctx, enum cache_far_found found, struct slice result, u
     buf_put(&f->result, result.p, result.n);
     if (deps != NULL) {
         f->deps = *deps;
-        cache_far_seen_note(c->ss->cache->seen, deps, loop_now_us(c->ss->loop));
+        cache_far_seen_note(worker_of(c)->seen, deps, loop_now_us(client_sessions(c)->loop));
         /* Another pgpool has changed what names mean: who is judged by that is asked again. */
-        if (cache_far_watch_moved(c->ss->cache->seen, deps))
+        if (cache_far_watch_moved(worker_of(c)->seen, deps))
             f->found = CACHE_FAR_DEAD;
     }
     for (other = sc->far; other != NULL && other->call == NULL;)
@@ -85,21 +77,18 @@ static void on_got(void *ctx, enum cache_far_found found, struct slice result, u
 /* Nothing ties him to a server; what he has there can be set aside. */
 static bool may_ask(const struct client *c)
 {
-    const struct sstate *s = c->sstate;
-
-    return (s->phase <= PHASE_WAITING || plan_aside_can(c)) && s->pins == 0 &&
-           c->ss->stop == SESSION_RUNNING && !cache_far_is_down(c->ss->cache->far);
+    return client_may_wait_aside(c) && !cache_far_is_down(worker_of(c)->far);
 }
 
 /* False: not now. */
 static bool ask(struct client *c, const struct cache_key *key, unsigned number,
-    const struct qcache_judgement *j, const struct cached_said *said)
+    const struct qcache_judgement *j, const struct results_said *said)
 {
-    struct cached_worker *w = c->ss->cache;
-    cache_cell db = cache_cell_database(pool_database_there(c->pool));
+    struct results_worker *w = worker_of(c);
+    cache_cell db = cache_cell_database(pool_database_there(client_pool(c)));
     struct cache_far_deps deps = {0};
     struct results_far *f;
-    struct cached *sc;
+    struct results *sc;
     uint32_t n;
 
     if (!may_ask(c))
@@ -108,7 +97,7 @@ static bool ask(struct client *c, const struct cache_key *key, unsigned number,
     if (n + 2 > CACHE_DEPS_MAX)
         return false;
     deps.cell[n++] = bar_of(db);
-    deps.cell[n++] = qcache_cell_text(db, pool_user(c->pool), qcache_text_bare(said->sql));
+    deps.cell[n++] = qcache_cell_text(db, pool_user(client_pool(c)), qcache_text_bare(said->sql));
     deps.ncells = n;
     results_far_watched(db, &deps);
     sc = results_of(c);
@@ -122,11 +111,11 @@ static bool ask(struct client *c, const struct cache_key *key, unsigned number,
     return true;
 }
 
-enum feed_step cached_far_look(struct client *c, const struct cache_key *key, unsigned number,
-    const struct qcache_judgement *j, const struct cached_said *said, struct cache_hit *hit)
+enum feed_step results_far_look(struct client *c, const struct cache_key *key, unsigned number,
+    const struct qcache_judgement *j, const struct results_said *said, struct cache_hit *hit)
 {
-    struct cached_worker *w = c->ss->cache;
-    struct cached *sc = c->sstate->errand->cache;
+    struct results_worker *w = worker_of(c);
+    struct results *sc = client_results(c);
     struct results_far **at = sc == NULL ? NULL : results_far_at(sc, number);
     struct results_far *f = at == NULL ? NULL : *at;
 
@@ -141,7 +130,8 @@ enum feed_step cached_far_look(struct client *c, const struct cache_key *key, un
         return ask(c, key, number, j, said) ? FEED_PARK : FEED_AGAIN;
     switch ((enum cache_far_found)f->found) {
     case CACHE_FAR_HIT:
-        hit->ntables = qcache_number_tables(j, w->store, pool_database_there(c->pool), hit->table);
+        hit->ntables =
+            qcache_number_tables(j, w->store, pool_database_there(client_pool(c)), hit->table);
         hit->took_us = f->took_us;
         buf_put(&w->room, f->result.data, f->result.len);
         results_far_drop(at);
@@ -155,56 +145,49 @@ enum feed_step cached_far_look(struct client *c, const struct cache_key *key, un
     return FEED_AGAIN;
 }
 
-enum feed_step cached_far_wait(struct client *c)
+enum feed_step results_far_wait(struct client *c)
 {
-    struct cached *sc = c->sstate->errand->cache;
+    struct results *sc = client_results(c);
 
-    sc->far_wait = c->sstate->phase == PHASE_ATTACHED ? FAR_WAIT_ASIDE : FAR_WAIT_HERE;
-    lent_stop_asking(c); /* it may have stood in a queue */
-    if (sc->far_wait == FAR_WAIT_ASIDE)
-        plan_aside_set(c);
-    list_push_back(&c->ss->cache->asked, &c->sstate->errand->homeless_node);
-    results_parked(c);
+    sc->far_wait = client_wait_aside(c, &worker_of(c)->asked) ? FAR_WAIT_ASIDE : FAR_WAIT_HERE;
     return FEED_PARK;
 }
 
 /* --- a worker's --- */
 
 /* Other pgpools do not see what these clients write: nobody has results of their databases. */
-static void bar_unseen(struct cached_worker *w)
+static void bar_unseen(struct results_worker *w)
 {
     cache_cell last = 0;
     struct list *n;
 
-    LIST_FOREACH(n, &w->ss->clients)
+    LIST_FOREACH(n, &w->unseen)
     {
-        const struct client *c = LIST_ENTRY(n, struct client, node);
+        const struct results_rest *rest = LIST_ENTRY(n, struct results_rest, node);
 
-        if (c->rare == NULL || c->rare->unseen == NULL || c->rare->unseen->p[0] == last)
+        if (rest->unseen.p[0] == last)
             continue;
-        last = c->rare->unseen->p[0];
+        last = rest->unseen.p[0];
         cache_far_bar(w->far, bar_of(last));
     }
 }
 
-void cached_far_unseen(struct client *c)
+void results_far_unseen(struct client *c)
 {
-    c->ss->cache->has_unseen = true;
-    cache_far_bar(c->ss->cache->far, bar_of(c->rare->unseen->p[0]));
+    cache_far_bar(worker_of(c)->far, bar_of(client_results_rest(c)->unseen.p[0]));
 }
 
 static void on_tick(struct timer *t)
 {
-    struct cached_worker *w = LIST_ENTRY(t, struct cached_worker, tick);
+    struct results_worker *w = LIST_ENTRY(t, struct results_worker, tick);
 
     timer_start(w->ss->loop, t, TICK_MS);
     cache_far_retry(w->far);
     cache_far_tell(w->far);
-    if (w->has_unseen)
-        bar_unseen(w);
+    bar_unseen(w);
 }
 
-bool cached_far_init(struct cached_worker *w)
+bool results_far_init(struct results_worker *w)
 {
     struct err err;
 
@@ -221,7 +204,7 @@ bool cached_far_init(struct cached_worker *w)
     return true;
 }
 
-void cached_far_fini(struct cached_worker *w)
+void results_far_fini(struct results_worker *w)
 {
     timer_stop(w->ss->loop, &w->tick);
     cache_far_seen_free(&w->seen);

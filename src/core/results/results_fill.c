@@ -10,10 +10,10 @@
 #include "base/mem.h"
 #include "config/conf.h"
 
-#include "results/results_int.h"
+#include "results_int.h"
 
 static void add_deps(struct client *c, struct cache_deps *deps, const struct qcache_judgement *j,
-    const struct cached_said *said)
+    const struct results_said *said)
 {
     cache_cell cell[CACHE_DEPS_MAX];
     uint32_t n = results_depend_on(c, j, said, cell);
@@ -22,36 +22,36 @@ static void add_deps(struct client *c, struct cache_deps *deps, const struct qca
     cache_deps_init(deps);
     deps->is_many = n > CACHE_DEPS_MAX;
     for (i = 0; i < n && !deps->is_many; i++)
-        cache_deps_add(deps, c->ss->cache->gens, cell[i]);
+        cache_deps_add(deps, worker_of(c)->gens, cell[i]);
 }
 
 /* Why nothing is kept; OK: `deps` are what it depends on. */
 static enum cache_fill_reason may_keep(struct client *c, const struct cache_key *key,
-    const struct qcache_judgement *j, const struct cached_said *said, struct cache_deps *deps)
+    const struct qcache_judgement *j, const struct results_said *said, struct cache_deps *deps)
 {
-    struct cached_worker *w = c->ss->cache;
+    struct results_worker *w = worker_of(c);
     enum cache_fill_reason why;
 
     if (!cache_is_worth(w->store, key))
         return CACHE_FILL_RARE;
     add_deps(c, deps, j, said);
-    why = cache_deps_read(deps, w->gens, loop_now_us(c->ss->loop));
+    why = cache_deps_read(deps, w->gens, loop_now_us(client_sessions(c)->loop));
     return why == CACHE_FILL_OK && !results_are_good(c) ? CACHE_FILL_OFF : why;
 }
 
 /* Room for one more. */
-static struct results_filling *next_filling(struct cached *sc)
+static struct results_filling *next_filling(struct results *sc)
 {
     if (sc->first.fill == NULL)
         return &sc->first;
-    ASSERT(sc->nmore < CACHED_SEVERAL - 1);
+    ASSERT(sc->nmore < RESULTS_SEVERAL - 1);
     if (sc->more == NULL)
-        sc->more = mem_alloc_zero((CACHED_SEVERAL - 1) * sizeof sc->more[0]);
+        sc->more = mem_alloc_zero((RESULTS_SEVERAL - 1) * sizeof sc->more[0]);
     return &sc->more[sc->nmore++];
 }
 
 /* The n-th of what is kept; NULL: there are no more. */
-static struct results_filling *filling_at(struct cached *sc, unsigned n)
+static struct results_filling *filling_at(struct results *sc, unsigned n)
 {
     if (n == 0)
         return sc->first.fill == NULL ? NULL : &sc->first;
@@ -60,23 +60,24 @@ static struct results_filling *filling_at(struct cached *sc, unsigned n)
 
 void results_fill_count(struct client *c, unsigned nstatements)
 {
-    if (c->sstate->errand->cache != NULL)
-        c->sstate->errand->cache->nstatements = (uint8_t)nstatements;
+    if (client_results(c) != NULL)
+        client_results(c)->nstatements = (uint8_t)nstatements;
 }
 
 void results_fill_begin(struct client *c, const struct qcache_judgement *j,
-    const struct cache_key *key, const struct cached_said *said, enum cache_turn turn,
+    const struct cache_key *key, const struct results_said *said, enum cache_turn turn,
     unsigned number, bool has_shape)
 {
-    struct cached_worker *w = c->ss->cache;
+    struct results_worker *w = worker_of(c);
     struct cache_fill_spec spec = {.key = key, .has_flight = turn == CACHE_TURN_FILL};
     struct cache_deps deps;
     enum cache_fill_reason why;
     struct results_filling *f;
-    struct cached *sc;
+    struct results *sc;
 
     w->misses++;
-    spec.ntables = qcache_number_tables(j, w->store, pool_database_there(c->pool), spec.table);
+    spec.ntables =
+        qcache_number_tables(j, w->store, pool_database_there(client_pool(c)), spec.table);
     cache_note_miss(w->store, spec.table, spec.ntables);
     if (turn == CACHE_TURN_WAIT)
         return;
@@ -88,7 +89,8 @@ void results_fill_begin(struct client *c, const struct qcache_judgement *j,
         return;
     }
     spec.deps = &deps;
-    spec.expire_s = j->nreads == 0 ? c->ss->conf->memqcache_expire_ms / 1000 : j->expire_s;
+    spec.expire_s =
+        j->nreads == 0 ? client_sessions(c)->conf->memqcache_expire_ms / 1000 : j->expire_s;
     sc = results_of(c);
     f = next_filling(sc);
     f->number = (uint8_t)number;
@@ -99,14 +101,14 @@ void results_fill_begin(struct client *c, const struct qcache_judgement *j,
     sc->nstatements = 1;
     sc->filling = FILLING_WAITS;
     sc->fill_known = j->known;
-    sc->place = pool_place(c->pool);
-    sc->since_us = loop_now_us(c->ss->loop);
+    sc->place = pool_place(client_pool(c));
+    sc->since_us = loop_now_us(client_sessions(c)->loop);
     buf_clear(&sc->seen);
 }
 
 void results_fill_drop(struct client *c)
 {
-    struct cached *sc = c->sstate->errand->cache;
+    struct results *sc = client_results(c);
 
     if (sc == NULL || sc->first.fill == NULL)
         return;
@@ -115,7 +117,7 @@ void results_fill_drop(struct client *c)
 
 void results_fed(struct client *c)
 {
-    const struct cached *sc = c->sstate->errand->cache;
+    const struct results *sc = client_results(c);
 
     if (sc->first.fill != NULL && sc->filling == FILLING_WAITS)
         results_fill_drop(c);
@@ -123,7 +125,7 @@ void results_fed(struct client *c)
 
 HOT void results_see(struct client *c, const char *p, size_t n)
 {
-    struct cached *sc = c->sstate->errand->cache;
+    struct results *sc = client_results(c);
     const struct results_filling *f;
     unsigned i;
 
@@ -131,35 +133,36 @@ HOT void results_see(struct client *c, const char *p, size_t n)
         results_tell_see(c);
     if (sc->first.fill == NULL || sc->filling != FILLING_SENT)
         return;
-    if (sc->seen.len + n > ((size_t)c->ss->conf->memqcache_maxcache_bytes + 64) * sc->nstatements) {
+    if (sc->seen.len + n >
+        ((size_t)client_sessions(c)->conf->memqcache_maxcache_bytes + 64) * sc->nstatements) {
         for (i = 0; (f = filling_at(sc, i)) != NULL; i++)
-            cache_note_fill(c->ss->cache->store, f->table, f->ntables, CACHE_FILL_LARGE);
+            cache_note_fill(worker_of(c)->store, f->table, f->ntables, CACHE_FILL_LARGE);
         results_fill_drop(c);
         return;
     }
     buf_put(&sc->seen, p, n);
-    for (i = 0; stream_lags(&c->stream) && (f = filling_at(sc, i)) != NULL; i++)
+    for (i = 0; client_is_slow(c) && (f = filling_at(sc, i)) != NULL; i++)
         cache_fill_let_go(f->fill); /* this client is slow */
 }
 
 static bool is_primary(struct client *c, int node)
 {
     return node >= POOLS_FIRST_TARGET ||
-           (node == sessions_write_node(c->ss) && node == sstate_write_node(c));
+           (node == sessions_write_node(client_sessions(c)) && node == sstate_write_node(c));
 }
 
 /* What a standby answers may be older than what was written last. It is not when its last probe,
  * made before this is sent, found it beyond all writes that are known, and beyond all that changed
  * where names lead: it may still read what another table or view had by a name. A standby that was
  * restarted may be behind what it told before: so the link has to be as old as the probe. */
-static enum cached_source source_of(struct client *c, const struct cache_fill *fill)
+static enum results_source source_of(struct client *c, const struct cache_fill *fill)
 {
-    const struct view *v = &c->ss->view;
-    const struct link *link = c->link;
+    const struct view *v = &client_sessions(c)->view;
+    const struct link *link = client_link(c);
     int node = link->pool->cluster_node;
     struct cache_standby is;
 
-    if (pool_link_is_of_before(link) || pool_place(link->pool) != c->sstate->errand->cache->place)
+    if (pool_link_is_of_before(link) || pool_place(link->pool) != client_results(c)->place)
         return SOURCE_OLD;
     if (is_primary(c, node))
         return SOURCE_PRIMARY;
@@ -169,40 +172,40 @@ static enum cached_source source_of(struct client *c, const struct cache_fill *f
     is.replay_lsn = v->node[node].replayed_lsn;
     is.as_of_us = v->node[node].caught_up_us;
     if (!cache_fill_standby(fill, &is) ||
-        !cache_deps_standby(&c->sstate->errand->cache->fill_known, c->ss->cache->gens, &is) ||
-        (c->ss->cache->far != NULL && !results_far_standby(c, &is)))
+        !cache_deps_standby(&client_results(c)->fill_known, worker_of(c)->gens, &is) ||
+        (worker_of(c)->far != NULL && !results_far_standby(c, &is)))
         return SOURCE_OLD;
     return SOURCE_STANDBY;
 }
 
 void results_fill_sent(struct client *c)
 {
-    struct cached *sc = c->sstate->errand->cache;
+    struct results *sc = client_results(c);
     const struct results_filling *f;
     unsigned i;
 
     if (sc == NULL || sc->first.fill == NULL)
         return;
     sc->filling = FILLING_SENT;
-    sc->link_id = c->link->id;
+    sc->link_id = client_link(c)->id;
     sc->source = source_of(c, sc->first.fill);
     for (i = 1; sc->source == SOURCE_STANDBY && (f = filling_at(sc, i)) != NULL; i++)
         sc->source = source_of(c, f->fill);
 }
 
 /* It was not sent anew elsewhere. */
-static bool is_from_source(struct client *c, const struct cached *sc)
+static bool is_from_source(struct client *c, const struct results *sc)
 {
-    if (sc->source == SOURCE_OLD || c->link->id != sc->link_id)
+    if (sc->source == SOURCE_OLD || client_link(c)->id != sc->link_id)
         return false;
-    return sc->source == SOURCE_STANDBY || is_primary(c, c->link->pool->cluster_node);
+    return sc->source == SOURCE_STANDBY || is_primary(c, client_link(c)->pool->cluster_node);
 }
 
 /* What was looked up in memcached and not found. */
 static enum cache_fill_reason keep_far(
-    struct client *c, struct cached *sc, struct results_filling *f, struct slice result)
+    struct client *c, struct results *sc, struct results_filling *f, struct slice result)
 {
-    int64_t now_us = loop_now_us(c->ss->loop);
+    int64_t now_us = loop_now_us(client_sessions(c)->loop);
     enum cache_fill_reason why = cache_fill_check(f->fill, now_us);
     const struct results_far *far = *results_far_at(sc, f->number);
 
@@ -210,44 +213,42 @@ static enum cache_fill_reason keep_far(
         return why;
     if (far == NULL || far->call != NULL || far->found != CACHE_FAR_MISS)
         return CACHE_FILL_OFF;
-    if (result.n > (size_t)c->ss->conf->memqcache_maxcache_bytes)
+    if (result.n > (size_t)client_sessions(c)->conf->memqcache_maxcache_bytes)
         return CACHE_FILL_LARGE;
     cache_far_keep(
-        c->ss->cache->far, &f->fill, &far->deps, result, (uint32_t)(now_us - sc->since_us));
+        worker_of(c)->far, &f->fill, &far->deps, result, (uint32_t)(now_us - sc->since_us));
     return CACHE_FILL_OK;
 }
 
 static enum cache_fill_reason keep(
-    struct client *c, struct cached *sc, struct results_filling *f, struct slice result)
+    struct client *c, struct results *sc, struct results_filling *f, struct slice result)
 {
-    int64_t now_us = loop_now_us(c->ss->loop);
+    int64_t now_us = loop_now_us(client_sessions(c)->loop);
 
     if (!is_from_source(c, sc))
         return CACHE_FILL_STANDBY;
-    if (!cache_deps_hold(&sc->fill_known, c->ss->cache->gens))
+    if (!cache_deps_hold(&sc->fill_known, worker_of(c)->gens))
         return CACHE_FILL_MOVED; /* names may have led elsewhere when it was read */
-    if (c->ss->cache->far != NULL)
+    if (worker_of(c)->far != NULL)
         return keep_far(c, sc, f, result);
     if (cache_fill_append(f->fill, result.p, result.n) == -1)
         return CACHE_FILL_LARGE;
     return cache_fill_commit(&f->fill, now_us, (uint32_t)(now_us - sc->since_us));
 }
 
-void results_fill_end(struct client *c)
+void results_fill_end(struct client *c, bool worked)
 {
-    const struct sstate *s = c->sstate;
-    struct cached *sc = s->errand->cache;
+    struct results *sc = client_results(c);
     struct results_filling *f;
     struct slice result;
     unsigned n;
 
-    if (sc->first.fill != NULL && sc->filling == FILLING_SENT && !s->exchange.saw_error &&
-        s->again.what == AGAIN_NO)
+    if (sc->first.fill != NULL && sc->filling == FILLING_SENT && worked)
         for (n = 0; (f = filling_at(sc, n)) != NULL; n++) {
             result =
                 qcache_result_in(buf_slice(&sc->seen), f->number, sc->nstatements, f->has_shape);
             if (result.p != NULL)
-                cache_note_fill(c->ss->cache->store, f->table, f->ntables, keep(c, sc, f, result));
+                cache_note_fill(worker_of(c)->store, f->table, f->ntables, keep(c, sc, f, result));
         }
     results_fill_free(sc);
 }

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: PostgreSQL
  * results_int.h: the query cache in the session of a followed client: results are
  * looked up before a link is asked for, kept while they go to the client, and made invalid when a
- * statement writes. One call stands in each place where a statement begins, is sent, and ends;
- * where there is no cache, sessions.cache is NULL, and that is all that is looked at.
+ * statement writes.
  *
  * Contract of the writes: before what may commit is sent, the cells of all that was written are
  * held; they are released when the outcome is known. So nobody hears of a commit while an older
  * result can be had. */
-#ifndef PGP_SESSION_RESULTS_INT_H
-#define PGP_SESSION_RESULTS_INT_H
+#ifndef PGP_RESULTS_RESULTS_INT_H
+#define PGP_RESULTS_RESULTS_INT_H
 
+#include "backend/link.h"
+#include "backend/pool.h"
+#include "backend/prep.h"
 #include "cache/cache_far.h"
 #include "cache/cache_stats.h"
 #include "cache/cache_store.h"
@@ -18,25 +20,27 @@
 #include "qcache/qcache.h"
 #include "qcache/qcache_row.h"
 #include "qcache/qcache_who.h"
-
-#include "session/sstate_int.h"
+#include "results/results.h"
+#include "session/known.h"
+#include "session/caching.h"
+#include "session/session.h"
 
 /* A database as the invalidator knows it; by a hash of its name. */
-#define CACHED_STREAMS 16
-struct cached_stream {
+#define RESULTS_STREAMS 16
+struct results_stream {
     char name[CACHE_STREAM_BYTES];
     int n;
 };
 
 /* Who waits for others' results, by hashes of keys. */
-#define CACHED_LINES 64
+#define RESULTS_LINES 64
 
 /* A worker's. */
-struct cached_worker {
+struct results_worker {
     struct cache *store;
     struct cache_gens *gens;
     struct cache_streams *streams;
-    struct cached_stream stream[CACHED_STREAMS]; /* used last */
+    struct results_stream stream[RESULTS_STREAMS]; /* used last */
     struct qcache_book *book;
     struct qcache_rules *rules; /* NULL: a list is wrong; nothing is kept */
     struct qcache_whos whos;
@@ -49,10 +53,10 @@ struct cached_worker {
     /* The statement that was looked at last, held, and its facts. */
     struct prep *looked;
     struct plan_found looked_found;
-    struct list loose;                 /* writes whose outcome nobody waits for */
-    struct timer timer;                /* looks after `loose` */
-    struct list waiting[CACHED_LINES]; /* errands that wait for another's result */
-    struct list called;                /* errands that have waited and look again */
+    struct list loose;                  /* writes whose outcome nobody waits for */
+    struct timer timer;                 /* looks after `loose` */
+    struct list waiting[RESULTS_LINES]; /* errands that wait for another's result */
+    struct list called;                 /* errands that have waited and look again */
     struct task calls;
     struct timer looks;
     /* memcached; NULL: results are in shared memory */
@@ -62,7 +66,7 @@ struct cached_worker {
     struct list outs;  /* what it has to be told before clients hear of it */
     struct task tells;
     struct timer tick;
-    bool has_unseen; /* once there was a client whose writes are not seen */
+    struct list unseen; /* struct results_rest of clients whose writes are not seen */
     struct sessions *ss;
     uint64_t hits;
     uint64_t misses;
@@ -75,16 +79,16 @@ struct results_cells {
     uint32_t cap;
 };
 
-enum cached_filling { FILLING_WAITS, FILLING_SENT }; /* the statement, on a link */
+enum results_stage { FILLING_WAITS, FILLING_SENT }; /* the statement, on a link */
 
 /* Whom it was sent to. */
-enum cached_source {
+enum results_source {
     SOURCE_OLD, /* may not have what was written last: what it answers is not kept */
     SOURCE_PRIMARY,
     SOURCE_STANDBY /* is known to have it */
 };
 
-enum cached_asking {
+enum results_asking {
     ASKS_NOTHING,
     ASKS_OWED, /* settings are under way in front of the question */
     ASKS_NOW,
@@ -116,10 +120,18 @@ struct results_filling {
     uint16_t table[CACHE_ENTRY_TABLES]; /* numbers, for counters */
 };
 /* Sequences of more statements are not looked at. */
-#define CACHED_SEVERAL 16
+#define RESULTS_SEVERAL 16
+
+/* What is kept with a client beyond its errands. */
+struct results_rest {
+    struct list node; /* of the worker's `unseen` */
+    struct results_cells
+        unseen; /* what it writes is not seen here, and so is not cached; or none */
+    struct results_telling *out; /* a commit is told to memcached before it hears of it */
+};
 
 /* A client's, while it has an errand and there is something of it. */
-struct cached {
+struct results {
     /* What is kept of the exchange under way: `first`, when there is something, then `more`. */
     struct results_filling first;
     struct results_filling *more;
@@ -129,8 +141,8 @@ struct cached {
     struct results_far *far; /* what is looked up in memcached */
     uint8_t far_wait;        /* enum far_wait */
     int64_t since_us;
-    uint8_t filling;              /* enum cached_filling */
-    uint8_t source;               /* enum cached_source */
+    uint8_t filling;              /* enum results_stage */
+    uint8_t source;               /* enum results_source */
     uint64_t place;               /* the database that its key names: pool_place */
     uint64_t link_id;             /* where it was sent */
     struct cache_deps fill_known; /* of the catalogue, when it was judged what is read */
@@ -145,7 +157,7 @@ struct cached {
     struct cache_deps asked_deps;
     bool is_firm; /* nobody was changing the catalogue then */
     bool ask_failed;
-    uint8_t asking; /* enum cached_asking */
+    uint8_t asking; /* enum results_asking */
     uint8_t nasked;
     /* What the open transaction has written. */
     struct results_cells cells;
@@ -165,9 +177,18 @@ struct cached {
 
 /* results_worker.c, results.c */
 /* The errand's, made when there is none. */
-struct cached *results_of(struct client *c);
+struct results *results_of(struct client *c);
 /* Frees it when nothing is in it. */
 void results_trim(struct client *c);
+/* results_ops.end. */
+void results_free(struct client *c);
+/* What there is of it beyond errands, made when there is none; frees that when nothing is in it. */
+struct results_rest *results_rest_of(struct client *c);
+void results_rest_trim(struct client *c);
+static inline struct results_worker *worker_of(const struct client *c)
+{
+    return client_sessions(c)->results_worker;
+}
 /* Results of the client's database may be used and kept now. */
 bool results_are_good(struct client *c);
 /* Results of it go by what its WAL says, too, and changes of its catalogue are noticed. */
@@ -178,52 +199,47 @@ bool results_are_elsewhere(const struct client *c);
  * nobody else has such results, and names may lead elsewhere, which holds for it alone. Else 0. */
 uint64_t results_own_names(const struct client *c);
 /* Valid until it is called for another client. */
-static inline const struct qcache_who *cached_who(const struct client *c)
+static inline const struct qcache_who *results_who(const struct client *c)
 {
-    return qcache_who_find(&c->ss->cache->whos, c->pool, c->sstate->vars.client);
+    return qcache_who_find(&worker_of(c)->whos, client_pool(c), client_settings(c));
 }
 /* results_ask.c */
-/* The names of the statements as `facts` have them, and who asks: in ss->cache->scope. -1: too
+/* The names of the statements as `facts` have them, and who asks: in the worker's `scope`. -1: too
  * many. */
-int cached_scope(struct client *c, const struct sql_facts *facts);
+int results_scope(struct client *c, const struct sql_facts *facts);
 /* What is known of that; NULL: nothing. */
-const struct qcache_judgement *cached_judged(struct client *c);
+const struct qcache_judgement *results_judged(struct client *c);
 /* What is known of the statement that is looked at now is remembered until it is sent, or another
  * is looked at. `sql`: the text of which `facts` are. */
-void cached_note_judged(struct client *c, const struct sql_facts *facts, struct slice sql,
+void results_note_judged(struct client *c, const struct sql_facts *facts, struct slice sql,
     const struct qcache_judgement *j);
 /* It, when it is this client's and still holds; NULL: it has to be found again. */
-const struct qcache_judgement *cached_judged_now(
+const struct qcache_judgement *results_judged_now(
     struct client *c, const struct sql_facts *facts, struct slice sql);
 /* Asks for it, when that can be done now. FEED_AGAIN: it cannot be. */
-enum feed_step cached_ask(struct client *c);
-/* client_kind.may_ask. */
-bool cached_has_link(struct client *c);
+enum feed_step results_ask(struct client *c);
 /* Its link is lost: true when it was under way. */
-bool cached_ask_lost(struct client *c);
+bool results_ask_lost(struct client *c);
+/* results_ops. */
+bool results_ask_owed(struct client *c);
+bool results_ask_behind(struct client *c);
+bool results_on_row(struct client *c, struct slice body);
+bool results_asked(struct client *c);
 /* It is asked when the transaction is over. */
-void cached_ask_after(struct client *c);
-
-/* Nothing is under way on the link that the session is tied to, not even a transaction. */
-bool cached_own_is_quiet(const struct client *c);
-/* The client is in a transaction whose statements see what is committed when they begin: also while
- * its link is set aside. What it has run is not looked at here. */
-bool cached_sees_commits(const struct client *c);
-/* Nothing ties the session that results depend on. */
-bool cached_knows_session(const struct sstate *s);
+void results_ask_after(struct client *c);
 
 /* results_write.c */
 /* A statement, and the parameters that it has. */
-struct cached_said {
+struct results_said {
     const struct sql_facts *facts;
     struct slice sql;
     struct qcache_params params;
 };
 /* These statements are about to be sent: what they write is added to what the transaction has
  * written, and held if it may be committed by it. */
-void cached_note_writes(struct client *c, const struct cached_said *said);
-/* cached_note_writes for what nobody has looked at. */
-void cached_note_unread(struct client *c);
+void results_note_writes(struct client *c, const struct results_said *said);
+/* results_note_writes for what nobody has looked at. */
+void results_note_unread(struct client *c);
 /* The errand ends with writes whose outcome is not known: `link` may still do them. */
 /* Writes are let loose for so long at most. */
 #define LOOSE_MAX_US INT64_C(600000000)
@@ -231,50 +247,51 @@ void results_let_loose(struct client *c, const struct link *link);
 /* Lets writes of `cells` loose, as results_let_loose does; *cells is emptied. */
 void results_add_loose(struct client *c, struct results_cells *cells, bool writes_all,
     const struct cache_deps *judged, uint64_t link_id, int64_t for_us);
-void results_loose_init(struct cached_worker *w);
-void results_loose_fini(struct cached_worker *w);
+void results_loose_init(struct results_worker *w);
+void results_loose_fini(struct results_worker *w);
 /* What memcached is owed it is told, before the client hears more. */
-void cached_tell_far(struct client *c);
+void results_tell_far(struct client *c);
 /* The exchange is over: outcomes are known. */
-void cached_settle_writes(struct client *c);
+void results_settle_writes(struct client *c);
+/* results_ops. */
+void results_unseen(struct client *c);
+void results_gone(struct client *c, uint64_t link_id);
 
 /* results_wait.c */
 /* Nothing at a server is his, that others might be waiting for, and it has not waited yet. */
 bool results_may_wait(const struct client *c);
 /* It is fed again when whoever asks for the key with this hash has its result, or will not. The
  * caller parks it. `took_us`: what that took the last time; 0: not known. */
-void results_line_up(struct client *c, struct cached *sc, uint64_t hash, uint32_t took_us);
-/* It stands in a line, and waits for a result. */
-void results_parked(struct client *c);
-void results_wait_init(struct cached_worker *w);
-void results_wait_fini(struct cached_worker *w);
+void results_line_up(struct client *c, struct results *sc, uint64_t hash, uint32_t took_us);
+void results_wait_init(struct results_worker *w);
+void results_wait_fini(struct results_worker *w);
 
 /* results_deps.c */
 /* Adds a cell, once. */
 void results_cells_add(struct results_cells *s, cache_cell cell);
 /* The cells of a result. Returns how many; more than CACHE_DEPS_MAX: there are too many. */
 uint32_t results_depend_on(struct client *c, const struct qcache_judgement *j,
-    const struct cached_said *said, cache_cell cell[CACHE_DEPS_MAX]);
+    const struct results_said *said, cache_cell cell[CACHE_DEPS_MAX]);
 /* Where the look-up of this statement is, or would be, in the list. */
-struct results_far **results_far_at(struct cached *sc, unsigned number);
+struct results_far **results_far_at(struct results *sc, unsigned number);
 void results_far_drop(struct results_far **at);
-void results_far_forget(struct cached *sc);
+void results_far_forget(struct results *sc);
 /* A standby has what was written by other pgpools, too. */
 bool results_far_standby(struct client *c, const struct cache_standby *is);
 void results_far_watched(cache_cell db, struct cache_far_deps *deps);
 
 /* results_far.c */
-/* FEED_PARK: it is asked, and cached_far_wait is to be called; FEED_LOCAL: the result is behind
- * what is in ss->cache->room, `hit` knows of it; FEED_PASS: it is not there, and may be kept;
+/* FEED_PARK: it is asked, and results_far_wait is to be called; FEED_LOCAL: the result is behind
+ * what is in the worker's `room`, `hit` knows of it; FEED_PASS: it is not there, and may be kept;
  * FEED_AGAIN: nobody knows, keep nothing. */
-enum feed_step cached_far_look(struct client *c, const struct cache_key *key, unsigned number,
-    const struct qcache_judgement *j, const struct cached_said *said, struct cache_hit *hit);
+enum feed_step results_far_look(struct client *c, const struct cache_key *key, unsigned number,
+    const struct qcache_judgement *j, const struct results_said *said, struct cache_hit *hit);
 /* It is fed again when all is answered. */
-enum feed_step cached_far_wait(struct client *c);
-/* c->rare->unseen is new. */
-void cached_far_unseen(struct client *c);
-bool cached_far_init(struct cached_worker *w);
-void cached_far_fini(struct cached_worker *w);
+enum feed_step results_far_wait(struct client *c);
+/* It is among those whose writes are not seen. */
+void results_far_unseen(struct client *c);
+bool results_far_init(struct results_worker *w);
+void results_far_fini(struct results_worker *w);
 
 /* results_tell.c */
 /* What its servers say now may tell of a commit: it waits until memcached knows. */
@@ -282,42 +299,39 @@ void results_tell_see(struct client *c);
 /* Writes whose outcome is known; their cells are held, and released then. Empties *cells. `all`:
  * everything is invalid. */
 void results_tell_add(struct client *c, struct results_cells *cells, bool all, uint64_t watch);
+/* The client goes. */
+void results_tell_leave(struct client *c);
 /* results_tell_add of writes that no client waits for: everything in the database is invalid. */
 void results_tell_alone(
-    struct cached_worker *w, struct results_cells *cells, bool all, cache_cell db);
-void results_tell_init(struct cached_worker *w);
-void results_tell_fini(struct cached_worker *w);
+    struct results_worker *w, struct results_cells *cells, bool all, cache_cell db);
+void results_tell_init(struct results_worker *w);
+void results_tell_fini(struct results_worker *w);
 
-/* results_look.c, for PGPOOL EXPLAIN and PGPOOL SET CACHE DELETE */
-/* What becomes of this statement; "": there is no cache. */
-const char *cached_explain(struct client *c, struct slice sql, const struct sql_facts *facts);
+/* results_look.c: results_ops. */
+enum feed_step results_query(struct client *c, struct slice sql, const struct sql_facts *facts);
+enum feed_step results_batch(struct client *c, const char *p, const char *end, const char **whole);
+/* What becomes of this statement. */
+const char *results_explain(struct client *c, struct slice sql, const struct sql_facts *facts);
 /* As admin_cache_delete_fn: all results of this text, with whatever settings and parameters. */
-bool cached_delete(void *ctx, struct slice sql, struct slice user, struct slice database);
+bool results_delete(void *ctx, struct slice sql, struct slice user, struct slice database);
 
 /* results_fill.c */
 /* A miss: the result of statement `number` of a sequence is kept if nothing speaks against that;
  * `has_shape`: its columns are told in front of the rows. WAIT: another one's result is kept. */
 void results_fill_begin(struct client *c, const struct qcache_judgement *j,
-    const struct cache_key *key, const struct cached_said *said, enum cache_turn turn,
+    const struct cache_key *key, const struct results_said *said, enum cache_turn turn,
     unsigned number, bool has_shape);
 /* So many statements are sent together. */
 void results_fill_count(struct client *c, unsigned nstatements);
 /* What was begun is not sent, or is not alone. */
 void results_fill_drop(struct client *c);
 /* results.c: what is gathered is thrown away. */
-void results_fill_free(struct cached *sc);
-/* It is sent, on c->link. */
+void results_fill_free(struct results *sc);
+/* It is sent, on client_link(c). */
 void results_fill_sent(struct client *c);
-void results_fill_end(struct client *c);
+void results_fill_end(struct client *c, bool worked);
 
-/* All that came from the client was looked at: what is not under way by now is parked. */
+/* results_ops. */
 void results_fed(struct client *c);
-static inline void cached_after_feed(struct client *c)
-{
-    const struct errand *t = c->kind->errand(c);
-
-    if (t != NULL && t->cache != NULL)
-        results_fed(c);
-}
-
+void results_see(struct client *c, const char *p, size_t n);
 #endif

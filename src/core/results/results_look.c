@@ -12,62 +12,25 @@
 #include "config/conf.h"
 #include "config/conf_param.h"
 #include "config/pools_conf.h"
+#include "names/names.h"
 #include "wire/batch.h"
 
-#include "results/results_int.h"
-#include "sstate_int.h"
-#include "sstate/phase_int.h"
+#include "results_int.h"
 
 /* Of which kind a key is. */
 #define KEY_QUERY     'Q'
 #define KEY_DESCRIBED 'P' /* of the extended protocol, with the columns of its portal */
 #define KEY_ROWS      'R' /* of the extended protocol, without the columns of its portal */
 
-/* A BEGIN that was answered and not sent. */
-static bool begins_otherwise(const struct sstate *s)
-{
-    struct slice begin = buf_slice(&s->errand->begin);
-
-    return slice_contains(begin, "repeatable") || slice_contains(begin, "serializable");
-}
-
-/* Its server, or what it has there, is not what its key would say. */
-static bool is_apart(const struct client *c)
-{
-    const struct sstate *s = c->sstate;
-
-    return results_own_names(c) != 0 || s->greeted_alone || s->owes_parameters ||
-           sstate_tx_is_lost(s) || s->has_temp_path;
-}
-
 /* What is asked now is of a session whose every trait is known, and it has not written. */
 static bool is_eligible(const struct client *c)
 {
-    const struct sstate *s = c->sstate;
-    const struct errand *t = s->errand;
+    const struct results *sc = client_results(c);
+    const struct results_rest *rest = client_results_rest(c);
 
-    if ((s->phase > PHASE_WAITING || t->home != NULL) && !cached_own_is_quiet(c) &&
-        !cached_sees_commits(c))
-        return false;
-    if (!cached_knows_session(s))
-        return false;
-    if (is_apart(c) || client_local(c) != NULL || c->local_part != LOCAL_PART_NONE ||
-        c->server_batch || c->trace.client || (t->cache != NULL && t->cache->has_done_more) ||
-        (c->rare != NULL && c->rare->out != NULL) || cached_who(c)->says_isolation)
-        return false;
-    return s->tx != SSTATE_TX_VIRTUAL || !begins_otherwise(s);
-}
-
-/* A link that is lent says where: the client's pool is not to become another one under it. */
-static int node_of_writes(struct client *c)
-{
-    const struct link *lent = c->sstate->errand->home != NULL ? c->sstate->errand->home : c->link;
-    int node;
-
-    if (lent == NULL)
-        return sstate_write_node(c);
-    node = lent->pool->cluster_node;
-    return node >= POOLS_FIRST_TARGET || node == sessions_write_node(c->ss) ? node : VIEW_NO_NODE;
+    return client_may_be_told(c) && results_own_names(c) == 0 &&
+           (sc == NULL || !sc->has_done_more) && (rest == NULL || rest->out == NULL) &&
+           !results_who(c)->says_isolation;
 }
 
 /* False: no server is known to take writes, or nothing tells it apart. In memcached a node's number
@@ -75,7 +38,7 @@ static int node_of_writes(struct client *c)
 static bool head_of(
     struct client *c, char kind, uint16_t nreads, struct qcache_key_head *head, struct buf *key)
 {
-    int node = node_of_writes(c);
+    int node = client_node_of_writes(c);
     const char *host;
     int64_t timeout_ms;
     int port;
@@ -83,14 +46,14 @@ static bool head_of(
     if (node == VIEW_NO_NODE)
         return false;
     *head = (struct qcache_key_head){.node = (uint32_t)node, .nreads = nreads, .kind = kind};
-    if (node < c->ss->view.nnodes) {
-        head->timeline = c->ss->view.node[node].timeline;
-        head->version = c->ss->view.node[node].server_version / 10000;
-        head->system = c->ss->view.node[node].system_id;
+    if (node < client_sessions(c)->view.nnodes) {
+        head->timeline = client_sessions(c)->view.node[node].timeline;
+        head->version = client_sessions(c)->view.node[node].server_version / 10000;
+        head->system = client_sessions(c)->view.node[node].system_id;
     }
-    if (c->ss->cache->far == NULL || head->system != 0)
+    if (worker_of(c)->far == NULL || head->system != 0)
         return true;
-    return pools_conf_address(c->ss->conf, node, &host, &port, &timeout_ms) &&
+    return pools_conf_address(client_sessions(c)->conf, node, &host, &port, &timeout_ms) &&
            qcache_put_address(key, host, port);
 }
 
@@ -105,8 +68,8 @@ struct look {
 
 static bool make_key(struct client *c, const struct look *l, const struct qcache_judgement *j)
 {
-    struct cached_worker *w = c->ss->cache;
-    const struct qcache_who *who = cached_who(c);
+    struct results_worker *w = worker_of(c);
+    const struct qcache_who *who = results_who(c);
     struct buf *key = &w->key;
     struct qcache_key_head head;
 
@@ -129,7 +92,7 @@ static bool make_key(struct client *c, const struct look *l, const struct qcache
 }
 
 /* Of what make_key has made. */
-static struct cache_key key_of(const struct cached_worker *w)
+static struct cache_key key_of(const struct results_worker *w)
 {
     return (struct cache_key){buf_slice(&w->key), w->key_hash};
 }
@@ -153,22 +116,23 @@ static void delete_far(struct client *c, const struct wanted *w)
 {
     struct results_cells cells = {0};
 
-    results_cells_add(&cells,
-        qcache_cell_text(cache_cell_database(pool_database_there(c->pool)), w->user, w->sql));
-    cache_gens_hold(c->ss->cache->gens, c->ss->env->slot, cells.p, cells.n);
-    results_tell_add(c, &cells, false, cache_far_watch(c->ss->cache->seen, cells.p[0]));
+    results_cells_add(
+        &cells, qcache_cell_text(
+                    cache_cell_database(pool_database_there(client_pool(c))), w->user, w->sql));
+    cache_gens_hold(worker_of(c)->gens, client_sessions(c)->env->slot, cells.p, cells.n);
+    results_tell_add(c, &cells, false, cache_far_watch(worker_of(c)->seen, cells.p[0]));
 }
 
-bool cached_delete(void *ctx, struct slice sql, struct slice user, struct slice database)
+bool results_delete(void *ctx, struct slice sql, struct slice user, struct slice database)
 {
     struct client *c = ctx;
     struct wanted w = {qcache_text_bare(sql), user, database};
 
-    if (c->ss->cache->far != NULL) {
+    if (worker_of(c)->far != NULL) {
         delete_far(c, &w);
         return true;
     }
-    return cache_delete_all(c->ss->cache->store, is_wanted, &w) > 0;
+    return cache_delete_all(worker_of(c)->store, is_wanted, &w) > 0;
 }
 
 /* --- the answer --- */
@@ -179,7 +143,7 @@ COLD static void log_hit(struct client *c, struct slice sql)
     struct buf detail = {0};
 
     client_log_statement(c, "", sql);
-    if (!conf_session_of(c->ss->gen, client_override(c))->log_per_node_statement)
+    if (!client_conf(c)->log_per_node_statement)
         return;
     client_log_enter(&scope, c);
     buf_printf(&detail, "query result fetched from cache. statement: %.*s", (int)sql.n, sql.p);
@@ -189,18 +153,18 @@ COLD static void log_hit(struct client *c, struct slice sql)
     client_log_leave(&scope);
 }
 
-/* FEED_LOCAL: the result is behind what is in ss->cache->room. FEED_PASS: it is not kept, and may
+/* FEED_LOCAL: the result is behind what is in the worker's room. FEED_PASS: it is not kept, and may
  * be. FEED_PARK: it is asked for. */
 static enum feed_step find_one(struct client *c, unsigned number, const struct qcache_judgement *j,
-    const struct cached_said *said, struct cache_hit *hit)
+    const struct results_said *said, struct cache_hit *hit)
 {
-    struct cached_worker *w = c->ss->cache;
+    struct results_worker *w = worker_of(c);
     struct cache_key key = key_of(w);
 
     hit->took_us = 0;
     if (w->far != NULL)
-        return cached_far_look(c, &key, number, j, said, hit);
-    if (!cache_find(w->store, &key, loop_now_us(c->ss->loop), hit) ||
+        return results_far_look(c, &key, number, j, said, hit);
+    if (!cache_find(w->store, &key, loop_now_us(client_sessions(c)->loop), hit) ||
         !cache_copy(w->store, hit, 0, hit->len, buf_reserve(&w->room, hit->len)))
         return FEED_PASS;
     buf_advance(&w->room, hit->len);
@@ -211,14 +175,14 @@ static void put_ready(struct client *c)
 {
     char ready[] = {BE_READY, 0, 0, 0, 5, sstate_tx_status(c)};
 
-    buf_put(&c->ss->cache->room, ready, sizeof ready);
+    buf_put(&worker_of(c)->room, ready, sizeof ready);
 }
 
-/* FEED_LOCAL: the answer is in ss->cache->room. FEED_PASS: the result is not kept, and may be. */
+/* FEED_LOCAL: the answer is in the worker's room. FEED_PASS: the result is not kept, and may be. */
 static enum feed_step find(struct client *c, struct slice head, const struct qcache_judgement *j,
-    const struct cached_said *said, struct cache_hit *hit)
+    const struct results_said *said, struct cache_hit *hit)
 {
-    struct cached_worker *w = c->ss->cache;
+    struct results_worker *w = worker_of(c);
     enum feed_step step;
 
     buf_clear(&w->room);
@@ -226,59 +190,50 @@ static enum feed_step find(struct client *c, struct slice head, const struct qca
     step = find_one(c, 0, j, said, hit);
     if (step == FEED_LOCAL)
         put_ready(c);
-    return step == FEED_PARK ? cached_far_wait(c) : step;
+    return step == FEED_PARK ? results_far_wait(c) : step;
 }
 
 /* Of one statement that is answered. */
 HOT static void note_hit(struct client *c, const struct cache_hit *hit, struct slice sql)
 {
-    struct cached_worker *w = c->ss->cache;
-    struct sstate *s = c->sstate;
+    struct results_worker *w = worker_of(c);
 
-    if (!s->is_counted)
-        client_stats_on_query(c);
-    s->is_counted = false;
+    client_note_hit(c, sql);
     w->hits++;
-    client_stmts_hit(c, sql);
     cache_note_hit(w->store, hit, hash_bytes(sql.p, sql.n, 0), sql);
     if (client_log_statements(c))
         log_hit(c, sql);
     client_note_local(c, sql);
 }
 
-/* What is in ss->cache->room is all that it waits for. */
+/* What is in the worker's `room` is all that it waits for. */
 HOT static void tell_room(struct client *c)
 {
-    struct cached_worker *w = c->ss->cache;
-    struct sstate *s = c->sstate;
+    struct results_worker *w = worker_of(c);
+    struct results *sc = client_results(c);
 
-    if (s->tx == SSTATE_TX_VIRTUAL)
-        s->errand->leave.snapshot = PLAN_SNAPSHOT_DUE;
-    if (s->errand->cache != NULL)
-        s->errand->cache->wait_until_us = s->errand->cache->nasked = 0;
-    client_stats_on_bytes_out(&c->stats, w->room.len);
-    (void)stream_send_later(&c->stream, w->room.data, w->room.len);
+    if (sc != NULL)
+        sc->wait_until_us = sc->nasked = 0;
+    client_answer(c, buf_slice(&w->room));
     if (w->room.cap > BUF_SMALL_BYTES)
         buf_free(&w->room);
-    client_note_idle(c);
 }
 
 HOT static void tell(struct client *c, const struct cache_hit *hit, struct slice sql)
 {
-    lent_stop_asking(c); /* it may have stood in a queue */
-    if (c->plan->nunsure > 0)
-        plan_unsure_end(c); /* it is not made again */
+    client_answer_comes(c, true);
     note_hit(c, hit, sql);
     tell_room(c);
 }
 
-/* ss->cache->key is its key. Asks for it, or waits for another client who does. */
+/* the worker's key is its key. Asks for it, or waits for another client who does. */
 static enum feed_step miss(struct client *c, const struct qcache_judgement *j,
-    const struct cached_said *said, const struct look *l, uint32_t took_us)
+    const struct results_said *said, const struct look *l, uint32_t took_us)
 {
-    struct cached_worker *w = c->ss->cache;
+    struct results_worker *w = worker_of(c);
     struct cache_key key = key_of(w);
-    enum cache_turn turn = cache_flight_enter(w->store, &key, loop_now_us(c->ss->loop));
+    enum cache_turn turn =
+        cache_flight_enter(w->store, &key, loop_now_us(client_sessions(c)->loop));
 
     if (turn != CACHE_TURN_WAIT || !results_may_wait(c)) {
         results_fill_begin(c, j, &key, said, turn, 0, l->kind != KEY_ROWS);
@@ -299,12 +254,12 @@ static const struct qcache_judgement *judge(
     const struct qcache_judgement *j = NULL;
 
     *step = FEED_AGAIN;
-    if (facts->status != SQL_OK || cached_scope(c, facts) == -1 ||
-        c->ss->cache->scope.len == c->ss->cache->question_at)
+    if (facts->status != SQL_OK || results_scope(c, facts) == -1 ||
+        worker_of(c)->scope.len == worker_of(c)->question_at)
         return NULL; /* not known, or it names nothing */
-    j = cached_judged(c);
+    j = results_judged(c);
     if (j == NULL && results_are_good(c))
-        *step = cached_ask(c);
+        *step = results_ask(c);
     return j;
 }
 
@@ -326,14 +281,14 @@ static bool is_of_interest(const struct sql_facts *facts, struct slice sql)
  * where his transaction is: its link was not set aside for a read that may leave it. */
 static void begin_look(struct client *c)
 {
-    struct cached *sc = c->sstate->errand->cache;
+    struct results *sc = client_results(c);
 
     results_fill_drop(c);
-    if (sc != NULL && sc->far_wait == FAR_WAIT_ASIDE && c->sstate->errand->home != NULL)
-        plan_aside_come_back(c);
+    if (sc != NULL && sc->far_wait == FAR_WAIT_ASIDE)
+        client_come_back(c);
     if (sc != NULL)
         sc->far_wait = FAR_WAIT_NOT;
-    cached_note_judged(c, NULL, slice_of(NULL, 0), NULL);
+    results_note_judged(c, NULL, slice_of(NULL, 0), NULL);
 }
 
 /* PASS: it may be kept, whose text speaks for that unless there is a reason. */
@@ -347,18 +302,17 @@ static enum feed_step judge_text(struct client *c, const struct sql_facts *facts
     *j = judge(c, facts, &step);
     if (*j == NULL)
         return step == FEED_PASS ? FEED_AGAIN : step;
-    cached_note_judged(c, facts, sql, *j);
+    results_note_judged(c, facts, sql, *j);
     return r != QCACHE_R_NONE || reason_of(*j, is_forced) != QCACHE_R_NONE || !is_eligible(c)
                ? FEED_AGAIN
                : FEED_PASS;
 }
 
-enum feed_step cached_query(struct client *c, struct slice sql, const struct sql_facts *facts)
+enum feed_step results_query(struct client *c, struct slice sql, const struct sql_facts *facts)
 {
     struct look l = {.kind = KEY_QUERY, .sql = sql};
     const struct qcache_judgement *j;
-    struct cached_said said;
-    struct sstate *s = c->sstate;
+    struct results_said said;
     enum qcache_reason r;
     struct cache_hit hit;
     enum feed_step step;
@@ -371,14 +325,13 @@ enum feed_step cached_query(struct client *c, struct slice sql, const struct sql
         return step;
     if (!make_key(c, &l, j) || !results_are_good(c))
         return FEED_AGAIN;
-    said = (struct cached_said){.facts = facts, .sql = sql};
+    said = (struct results_said){.facts = facts, .sql = sql};
     step = find(c, slice_of("", 0), j, &said, &hit);
     if (step == FEED_PASS)
         return miss(c, j, &said, &l, hit.took_us);
     if (step != FEED_LOCAL)
         return step;
-    prep_unref(&s->names.unnamed); /* as any simple query does */
-    s->errand->way.unnamed_epoch = 0;
+    client_set_unnamed(c, NULL); /* as any simple query does */
     tell(c, &hit, sql);
     return FEED_LOCAL;
 }
@@ -391,13 +344,14 @@ static struct prep *prep_of(
 {
     *n = NULL;
     if (sent->parse.p != NULL)
-        return sent->name.n == 0 && names_have_room(&c->sstate->names,
-                                        c->ss->conf->client_prepared_memory_bytes, sent->sql.n)
+        return sent->name.n == 0 &&
+                       names_have_room(client_statements(c),
+                           client_sessions(c)->conf->client_prepared_memory_bytes, sent->sql.n)
                    ? follow_prep_of(c, batch_lone_statement(sent))
                    : NULL;
     if (sent->name.n == 0)
         return unnamed == NULL ? NULL : prep_ref(unnamed);
-    *n = names_find(&c->sstate->names, sent->name);
+    *n = names_find(client_statements(c), sent->name);
     return *n == NULL || (*n)->prep == NULL ? NULL : prep_ref((*n)->prep);
 }
 
@@ -414,13 +368,8 @@ static bool asks_all(const struct batch_lone *sent)
 static void note_answered(
     struct client *c, const struct batch_lone *sent, struct prep *p, struct names_entry *n)
 {
-    struct sstate *s = c->sstate;
-
-    if (sent->parse.p != NULL) {
-        prep_unref(&s->names.unnamed);
-        s->names.unnamed = prep_ref(p);
-        s->errand->way.unnamed_epoch = 0;
-    }
+    if (sent->parse.p != NULL)
+        client_set_unnamed(c, p);
     if (n != NULL)
         n->is_described = n->is_described || sent->describes;
 }
@@ -431,7 +380,7 @@ struct lone {
     struct prep *prep;
     struct names_entry *n;
     struct look l;
-    struct cached_said said;
+    struct results_said said;
     const struct qcache_judgement *j;
     struct cache_hit hit;
 };
@@ -446,16 +395,16 @@ static struct slice head_of_answer(const struct batch_lone *sent)
 /* Its facts are at hand when it is bound. */
 HOT static void note_looked(struct client *c, struct prep *p, const struct sql_facts *facts)
 {
-    struct cached_worker *w = c->ss->cache;
+    struct results_worker *w = worker_of(c);
 
     if (w->looked != p) {
         prep_unref(&w->looked);
         w->looked = prep_ref(p);
     }
-    w->looked_found = plan_found_of(c->ss, facts);
+    w->looked_found = plan_found_of(client_sessions(c), facts);
 }
 
-/* PASS: its key is in ss->cache->key. What it tells is valid until another one is looked at. */
+/* PASS: its key is in the worker's key. What it tells is valid until another one is looked at. */
 static enum feed_step make_lone(struct client *c, struct lone *o)
 {
     const struct batch_lone *sent = &o->sent;
@@ -468,7 +417,7 @@ static enum feed_step make_lone(struct client *c, struct lone *o)
         .sql = prep_sql(o->prep),
         .types = prep_types(o->prep),
         .values = batch_lone_values(sent)};
-    facts = plan_facts(c->ss, o->l.sql);
+    facts = plan_facts(client_sessions(c), o->l.sql);
     note_looked(c, o->prep, facts);
     r = qcache_text_reason_once(&o->prep->kept, facts, o->l.sql, &is_forced);
     if (r == QCACHE_R_NONE && !is_forced && qcache_values_may_be_time(o->l.values))
@@ -483,7 +432,7 @@ static enum feed_step make_lone(struct client *c, struct lone *o)
         !results_are_good(c))
         return FEED_AGAIN;
     o->said =
-        (struct cached_said){.facts = facts, .sql = o->l.sql, .params = {o->l.types, o->l.values}};
+        (struct results_said){.facts = facts, .sql = o->l.sql, .params = {o->l.types, o->l.values}};
     return FEED_PASS;
 }
 
@@ -507,17 +456,17 @@ static enum feed_step look_at_lone(struct client *c, struct lone *o)
 
 struct several {
     unsigned n;
-    struct lone one[CACHED_SEVERAL];
+    struct lone one[RESULTS_SEVERAL];
 };
 
 /* All of them as drivers send one each. */
 static bool read_several(struct client *c, const char *p, const char *end, struct several *s)
 {
-    struct prep *unnamed = c->sstate->names.unnamed;
+    struct prep *unnamed = client_statements(c)->unnamed;
     bool is_over = false;
 
     s->n = 0;
-    while (!is_over && s->n < CACHED_SEVERAL) {
+    while (!is_over && s->n < RESULTS_SEVERAL) {
         struct lone *o = &s->one[s->n];
 
         if (!batch_lone_read(&o->sent, p, end) || !asks_all(&o->sent))
@@ -534,12 +483,13 @@ static bool read_several(struct client *c, const char *p, const char *end, struc
     return is_over;
 }
 
-/* LOCAL: their answers are in ss->cache->room. Else those that are not kept will be: they go to a
- * server together, and nobody is waited for. In memcached all are asked for at once, and once. */
+/* LOCAL: their answers are in ss->results_worker->room. Else those that are not kept will be: they
+ * go to a server together, and nobody is waited for. In memcached all are asked for at once, and
+ * once. */
 static enum feed_step find_several(struct client *c, struct several *s)
 {
-    struct cached_worker *w = c->ss->cache;
-    const struct cached *sc = c->sstate->errand->cache;
+    struct results_worker *w = worker_of(c);
+    const struct results *sc = client_results(c);
     bool may_ask = sc == NULL || sc->far == NULL;
     enum feed_step all = FEED_LOCAL;
     enum feed_step step = FEED_LOCAL;
@@ -560,7 +510,7 @@ static enum feed_step find_several(struct client *c, struct several *s)
             step = find_one(c, i, o->j, &o->said, &o->hit);
         if (step == FEED_PASS)
             results_fill_begin(c, o->j, &key, &o->said,
-                cache_flight_enter(w->store, &key, loop_now_us(c->ss->loop)), i,
+                cache_flight_enter(w->store, &key, loop_now_us(client_sessions(c)->loop)), i,
                 o->l.kind != KEY_ROWS);
         if (step == FEED_PARK && !may_ask)
             step = FEED_AGAIN;
@@ -572,14 +522,14 @@ static enum feed_step find_several(struct client *c, struct several *s)
         results_fill_drop(c);
     if (step == FEED_AGAIN || all == FEED_LOCAL)
         return step;
-    return all == FEED_PARK ? cached_far_wait(c) : FEED_AGAIN;
+    return all == FEED_PARK ? results_far_wait(c) : FEED_AGAIN;
 }
 
 static void tell_several(struct client *c, struct several *s)
 {
     unsigned i;
 
-    lent_stop_asking(c);
+    client_answer_comes(c, false);
     for (i = 0; i < s->n; i++) {
         note_answered(c, &s->one[i].sent, s->one[i].prep, s->one[i].n);
         note_hit(c, &s->one[i].hit, s->one[i].l.sql);
@@ -624,14 +574,14 @@ static enum feed_step look_ahead(struct client *c, const char *p, const char *en
             sql = prep_sql(prep);
         if (sql.p == NULL)
             continue;
-        facts = plan_facts(c->ss, sql);
+        facts = plan_facts(client_sessions(c), sql);
         if (is_of_interest(facts, sql) && judge(c, facts, &step) == NULL && step == FEED_PARK)
             return FEED_PARK;
     }
     return FEED_AGAIN;
 }
 
-enum feed_step cached_batch(struct client *c, const char *p, const char *end, const char **whole)
+enum feed_step results_batch(struct client *c, const char *p, const char *end, const char **whole)
 {
     enum feed_step step = FEED_AGAIN;
     struct lone o;
@@ -644,25 +594,13 @@ enum feed_step cached_batch(struct client *c, const char *p, const char *end, co
         step = look_at_several(c, p, end, whole);
         return step == FEED_AGAIN ? look_ahead(c, p, end) : step;
     }
-    o.prep = prep_of(c, &o.sent, c->sstate->names.unnamed, &o.n);
+    o.prep = prep_of(c, &o.sent, client_statements(c)->unnamed, &o.n);
     if (o.prep == NULL)
         return look_ahead(c, p, end);
     step = look_at_lone(c, &o);
     prep_unref(&o.prep);
     if (step == FEED_LOCAL)
         *whole = o.sent.end;
-    return step;
-}
-
-enum feed_step cached_sequence(struct client *c, const char *p, const char *end)
-{
-    const char *whole;
-    enum feed_step step = cached_batch(c, p, end, &whole);
-    struct batch_msg m;
-
-    if (step == FEED_LOCAL && batch_next(&p, end, &m))
-        while (p < whole && batch_next(&p, end, &m))
-            c->sstate->errand->nskip++;
     return step;
 }
 
@@ -681,15 +619,15 @@ static const char *explain_key(
         return "not now: SHOW POOL_CACHE_STREAMS says why";
     if (!make_key(c, l, j))
         return qcache_reason_text(QCACHE_R_LONG);
-    if (c->ss->cache->far != NULL)
+    if (worker_of(c)->far != NULL)
         return "asked for in memcached, and kept when it is not there";
-    key = key_of(c->ss->cache);
-    return cache_find(c->ss->cache->store, &key, loop_now_us(c->ss->loop), &hit)
+    key = key_of(worker_of(c));
+    return cache_find(worker_of(c)->store, &key, loop_now_us(client_sessions(c)->loop), &hit)
                ? "answered from the cache"
                : "kept when it is asked for";
 }
 
-const char *cached_explain(struct client *c, struct slice sql, const struct sql_facts *facts)
+const char *results_explain(struct client *c, struct slice sql, const struct sql_facts *facts)
 {
     struct look l = {.kind = KEY_QUERY, .sql = sql};
     const struct qcache_judgement *j;
@@ -699,9 +637,9 @@ const char *cached_explain(struct client *c, struct slice sql, const struct sql_
     r = qcache_text_reason(facts, sql, &is_forced);
     if (r != QCACHE_R_NONE)
         return qcache_reason_text(r);
-    if (cached_scope(c, facts) == -1)
+    if (results_scope(c, facts) == -1)
         return qcache_reason_text(QCACHE_R_LONG);
-    j = cached_judged(c);
+    j = results_judged(c);
     if (j == NULL)
         return qcache_reason_text(QCACHE_R_UNKNOWN);
     r = reason_of(j, is_forced);

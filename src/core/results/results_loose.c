@@ -6,8 +6,7 @@
 #include "base/mem.h"
 #include "config/conf.h"
 
-#include "results/results_int.h"
-#include "sstate_int.h"
+#include "results_int.h"
 
 /* A server that was lost is given so long to end what it was at. */
 #define LOOSE_LOST_US INT64_C(5000000)
@@ -21,40 +20,40 @@ struct loose {
     uint64_t link_id; /* 0: its link is gone */
     int64_t until_us;
     bool writes_all;
-    struct cache_deps judged; /* as struct cached has it */
+    struct cache_deps judged; /* as struct results has it */
 };
 
 void results_add_loose(struct client *c, struct results_cells *cells, bool writes_all,
     const struct cache_deps *judged, uint64_t link_id, int64_t for_us)
 {
-    struct cached_worker *w = c->ss->cache;
+    struct results_worker *w = worker_of(c);
     struct loose *l = mem_alloc_zero(sizeof *l);
 
     l->cells = *cells;
     l->writes_all = writes_all;
     if (judged != NULL)
         l->judged = *judged;
-    l->db = cache_cell_database(pool_database_there(c->pool));
+    l->db = cache_cell_database(pool_database_there(client_pool(c)));
     l->link_id = link_id;
-    l->until_us = loop_now_us(c->ss->loop) + (link_id == 0 ? LOOSE_LOST_US : for_us);
+    l->until_us = loop_now_us(client_sessions(c)->loop) + (link_id == 0 ? LOOSE_LOST_US : for_us);
     list_push_back(&w->loose, &l->node);
     memset(cells, 0, sizeof *cells);
     if (!timer_is_armed(&w->timer))
-        timer_start(c->ss->loop, &w->timer, LOOSE_LOOK_MS);
+        timer_start(client_sessions(c)->loop, &w->timer, LOOSE_LOOK_MS);
 }
 
 void results_let_loose(struct client *c, const struct link *link)
 {
-    struct cached *sc = c->sstate->errand->cache;
+    struct results *sc = client_results(c);
 
     results_add_loose(c, &sc->cells, (sc->traits & QCACHE_W_ALL) != 0, &sc->judged,
-        link == NULL ? c->sstate->last_link : 0, LOOSE_MAX_US);
+        link == NULL ? client_last_link(c) : 0, LOOSE_MAX_US);
     sc->is_held = false;
     sc->traits &= ~QCACHE_W_ALL;
 }
 
 /* The link with this number is still at it, for nobody or for a client that is gone. */
-static bool is_at_work(struct cached_worker *w, uint64_t link_id)
+static bool is_at_work(struct results_worker *w, uint64_t link_id)
 {
     struct list *n;
 
@@ -68,7 +67,7 @@ static bool is_at_work(struct cached_worker *w, uint64_t link_id)
     return false;
 }
 
-static void end_loose(struct cached_worker *w, struct loose *l)
+static void end_loose(struct results_worker *w, struct loose *l)
 {
     struct cache_written at = cache_written_now();
 
@@ -90,7 +89,7 @@ static void end_loose(struct cached_worker *w, struct loose *l)
 
 static void on_timer(struct timer *t)
 {
-    struct cached_worker *w = LIST_ENTRY(t, struct cached_worker, timer);
+    struct results_worker *w = LIST_ENTRY(t, struct results_worker, timer);
     int64_t now_us = loop_now_us(w->ss->loop);
     struct list *n;
     struct list *tmp;
@@ -106,13 +105,13 @@ static void on_timer(struct timer *t)
         timer_start(w->ss->loop, &w->timer, LOOSE_LOOK_MS);
 }
 
-void results_loose_init(struct cached_worker *w)
+void results_loose_init(struct results_worker *w)
 {
     list_init(&w->loose);
     timer_init(&w->timer, on_timer);
 }
 
-void results_loose_fini(struct cached_worker *w)
+void results_loose_fini(struct results_worker *w)
 {
     timer_stop(w->ss->loop, &w->timer);
     while (!list_is_empty(&w->loose)) /* links are closed by now, or will be: it is over */

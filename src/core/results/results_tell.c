@@ -19,7 +19,7 @@
 #include "base/mem.h"
 #include "config/conf.h"
 
-#include "results/results_int.h"
+#include "results_int.h"
 
 /* Cells that stay held until memcached knows. */
 struct out_hold {
@@ -30,7 +30,7 @@ struct out_hold {
 
 struct results_telling {
     struct list node; /* of the worker */
-    struct cached_worker *w;
+    struct results_worker *w;
     struct client *client; /* NULL: it has gone */
     struct cache_far_call *call;
     struct list due;            /* to be told */
@@ -44,7 +44,7 @@ struct results_telling {
     bool all_due; /* what is due makes everything invalid */
 };
 
-static struct results_telling *out_new(struct cached_worker *w, struct client *c)
+static struct results_telling *out_new(struct results_worker *w, struct client *c)
 {
     struct results_telling *o = mem_alloc_zero(sizeof *o);
 
@@ -58,13 +58,13 @@ static struct results_telling *out_new(struct cached_worker *w, struct client *c
 
 static struct results_telling *out_of(struct client *c)
 {
-    struct client_rare *rare = client_rare(c);
+    struct results_rest *rest = results_rest_of(c);
 
-    if (rare->out == NULL)
-        rare->out = out_new(c->ss->cache, c);
-    rare->out->db = cache_cell_database(pool_database_there(c->pool));
-    stream_cork(&c->stream);
-    return rare->out;
+    if (rest->out == NULL)
+        rest->out = out_new(worker_of(c), c);
+    rest->out->db = cache_cell_database(pool_database_there(client_pool(c)));
+    client_cork(c);
+    return rest->out;
 }
 
 static void out_is_due(struct results_telling *o)
@@ -73,7 +73,7 @@ static void out_is_due(struct results_telling *o)
     task_post(o->w->ss->loop, &o->w->tells);
 }
 
-static void release_all(struct cached_worker *w, struct list *holds)
+static void release_all(struct results_worker *w, struct list *holds)
 {
     struct cache_written at = cache_written_now();
     struct list *n;
@@ -98,9 +98,9 @@ static void out_end(struct results_telling *o)
     mem_free(o);
     if (c == NULL)
         return;
-    c->rare->out = NULL;
-    client_rare_trim(c);
-    stream_uncork(&c->stream);
+    client_results_rest(c)->out = NULL;
+    results_rest_trim(c);
+    client_uncork(c);
 }
 
 static void tell(struct results_telling *o);
@@ -165,9 +165,8 @@ static void note_watch(struct results_telling *o, uint64_t watch)
 
 static void tell(struct results_telling *o)
 {
-    struct cached *sc = o->client == NULL || o->client->kind->errand(o->client) == NULL
-                            ? NULL
-                            : o->client->sstate->errand->cache;
+    struct results *sc =
+        o->client == NULL || !client_has_errand(o->client) ? NULL : client_results(o->client);
     struct cache_key key = cache_key_of(slice_of_str(NO_KEY));
     struct cache_far_deps deps = {.ncells = 1};
     bool all = o->all_due;
@@ -196,7 +195,7 @@ static void tell(struct results_telling *o)
 
 static void on_tells(struct task *t)
 {
-    struct cached_worker *w = LIST_ENTRY(t, struct cached_worker, tells);
+    struct results_worker *w = LIST_ENTRY(t, struct results_worker, tells);
     struct list all;
     struct list *n;
 
@@ -242,7 +241,7 @@ void results_tell_add(struct client *c, struct results_cells *cells, bool all, u
 }
 
 void results_tell_alone(
-    struct cached_worker *w, struct results_cells *cells, bool all, cache_cell db)
+    struct results_worker *w, struct results_cells *cells, bool all, cache_cell db)
 {
     struct results_telling *o = out_new(w, NULL);
 
@@ -252,20 +251,22 @@ void results_tell_alone(
 
 void results_tell_leave(struct client *c)
 {
-    if (c->rare == NULL || c->rare->out == NULL)
+    struct results_rest *rest = client_results_rest(c);
+
+    if (rest->out == NULL)
         return;
-    c->rare->out->client = NULL;
-    c->rare->out = NULL;
+    rest->out->client = NULL;
+    rest->out = NULL;
 }
 
-void results_tell_init(struct cached_worker *w)
+void results_tell_init(struct results_worker *w)
 {
     list_init(&w->outs);
     task_init(&w->tells, on_tells);
 }
 
 /* What nobody could tell any more is told by those who find this process gone. */
-void results_tell_fini(struct cached_worker *w)
+void results_tell_fini(struct results_worker *w)
 {
     struct list *n;
 
@@ -273,8 +274,10 @@ void results_tell_fini(struct cached_worker *w)
     while ((n = list_first(&w->outs)) != NULL) {
         struct results_telling *o = LIST_ENTRY(n, struct results_telling, node);
 
-        if (o->client != NULL)
+        if (o->client != NULL) {
             results_tell_leave(o->client);
+            results_rest_trim(o->client);
+        }
         if (o->is_due || o->call != NULL)
             cache_empty(w->store, cache_written_now().us);
         cache_far_leave(&o->call);

@@ -14,25 +14,19 @@
 
 #include "ipc/mailbox.h"
 
-#include "results/results_int.h"
-#include "sstate/phase_int.h"
+#include "results_int.h"
 
 /* What wakes may be lost (a full mailbox): it is looked at so often whether anybody still asks. */
 #define LOOK_MS 50
 /* Nobody waits longer, but for what took more than half of this when it was asked last. */
 #define WAIT_US INT64_C(5000000)
 
-static struct list *line_of(struct cached_worker *w, uint64_t hash)
+static struct list *line_of(struct results_worker *w, uint64_t hash)
 {
-    return &w->waiting[hash % CACHED_LINES];
+    return &w->waiting[hash % RESULTS_LINES];
 }
 
-static struct client *waiter_at(struct list *n)
-{
-    return LIST_ENTRY(n, struct errand, homeless_node)->client;
-}
-
-static void call(struct cached_worker *w, struct list *n)
+static void call(struct results_worker *w, struct list *n)
 {
     list_remove(n);
     list_push_back(&w->called, n);
@@ -42,20 +36,20 @@ static void call(struct cached_worker *w, struct list *n)
 /* Who waits for the key with this hash, in this worker, looks again, in a moment. */
 static void wake(struct sessions *ss, uint64_t hash)
 {
-    struct list *line = line_of(ss->cache, hash);
+    struct list *line = line_of(ss->results_worker, hash);
     struct list *n;
     struct list *tmp;
 
     LIST_FOREACH_SAFE(n, tmp, line)
-    if (waiter_at(n)->sstate->errand->cache->awaited == hash)
-        call(ss->cache, n);
+    if (client_results(client_in_line(n))->awaited == hash)
+        call(ss->results_worker, n);
 }
 
-void sessions_on_cache_done(struct sessions *ss, const void *body, size_t len)
+void results_on_done(struct sessions *ss, const void *body, size_t len)
 {
     uint64_t hash;
 
-    if (ss->cache == NULL || len != sizeof hash)
+    if (ss->results == NULL || len != sizeof hash)
         return;
     memcpy(&hash, body, sizeof hash);
     wake(ss, hash);
@@ -63,7 +57,7 @@ void sessions_on_cache_done(struct sessions *ss, const void *body, size_t len)
 
 static void tell_waiters(void *ctx, uint64_t hash, uint64_t workers)
 {
-    struct cached_worker *w = ctx;
+    struct results_worker *w = ctx;
     const struct proc_env *env = w->ss->env;
     uint32_t i;
 
@@ -78,7 +72,7 @@ static void tell_waiters(void *ctx, uint64_t hash, uint64_t workers)
     }
 }
 
-static bool waits_in_vain(const struct cached_worker *w, const struct cached *sc)
+static bool waits_in_vain(const struct results_worker *w, const struct results *sc)
 {
     int64_t now_us = loop_now_us(w->ss->loop);
 
@@ -87,15 +81,15 @@ static bool waits_in_vain(const struct cached_worker *w, const struct cached *sc
 
 static void on_look(struct timer *t)
 {
-    struct cached_worker *w = LIST_ENTRY(t, struct cached_worker, looks);
+    struct results_worker *w = LIST_ENTRY(t, struct results_worker, looks);
     bool is_any = false;
     struct list *n;
     struct list *tmp;
     int i;
 
-    for (i = 0; i < CACHED_LINES; i++) {
+    for (i = 0; i < RESULTS_LINES; i++) {
         LIST_FOREACH_SAFE(n, tmp, &w->waiting[i])
-        if (waits_in_vain(w, waiter_at(n)->sstate->errand->cache))
+        if (waits_in_vain(w, client_results(client_in_line(n))))
             call(w, n);
         is_any = is_any || !list_is_empty(&w->waiting[i]);
     }
@@ -103,48 +97,37 @@ static void on_look(struct timer *t)
         timer_start(w->ss->loop, t, LOOK_MS);
 }
 
-void results_line_up(struct client *c, struct cached *sc, uint64_t hash, uint32_t took_us)
+void results_line_up(struct client *c, struct results *sc, uint64_t hash, uint32_t took_us)
 {
-    struct cached_worker *w = c->ss->cache;
+    struct results_worker *w = worker_of(c);
     int64_t most_us = 2 * (int64_t)took_us > WAIT_US ? 2 * (int64_t)took_us : WAIT_US;
 
     sc->awaited = hash;
-    sc->wait_until_us = loop_now_us(c->ss->loop) + most_us;
-    list_push_back(line_of(w, hash), &c->sstate->errand->homeless_node);
+    sc->wait_until_us = loop_now_us(client_sessions(c)->loop) + most_us;
     if (!timer_is_armed(&w->looks))
         timer_start(w->ss->loop, &w->looks, LOOK_MS);
-    results_parked(c);
-}
-
-void results_parked(struct client *c)
-{
-    phase_goto(c, PHASE_WAITING);
-    c->was_told_to_wait = true; /* nothing is said of connections, which it does not wait for */
-    client_row_state(c, CLIENT_STATE_WAITING, WAIT_REASON_RESULT);
-    client_stats_on_wait_begin(c);
+    client_wait_for_result(c, line_of(w, hash));
 }
 
 bool results_may_wait(const struct client *c)
 {
-    const struct sstate *s = c->sstate;
-    const struct cached *sc = s->errand->cache;
+    const struct results *sc = client_results(c);
 
-    return s->phase <= PHASE_WAITING && s->errand->home == NULL && s->pins == 0 &&
-           c->ss->stop == SESSION_RUNNING && (sc == NULL || sc->wait_until_us == 0);
+    return client_may_wait_for_result(c) && (sc == NULL || sc->wait_until_us == 0);
 }
 
-void results_wait_init(struct cached_worker *w)
+void results_wait_init(struct results_worker *w)
 {
     int i;
 
-    for (i = 0; i < CACHED_LINES; i++)
+    for (i = 0; i < RESULTS_LINES; i++)
         list_init(&w->waiting[i]);
     list_init(&w->called);
     timer_init(&w->looks, on_look);
     cache_set_waker(w->store, w->ss->env->ordinal, tell_waiters, w);
 }
 
-void results_wait_fini(struct cached_worker *w)
+void results_wait_fini(struct results_worker *w)
 {
     task_cancel(&w->calls);
     timer_stop(w->ss->loop, &w->looks);

@@ -15,19 +15,19 @@
 #include "base/mem.h"
 #include "qcache/qcache.h"
 
-#include "results/results_int.h"
+#include "results_int.h"
 
 /* The transaction writes what no cell stands for: roles, databases. */
-static bool writes_all(const struct cached *sc)
+static bool writes_all(const struct results *sc)
 {
     return (sc->traits & QCACHE_W_ALL) != 0;
 }
 
 /* It is about to be done. Should this process not come to tell what became of it, nothing that is
  * older is kept for good. */
-static void warn_far(struct client *c, struct cached *sc)
+static void warn_far(struct client *c, struct results *sc)
 {
-    struct cache_far *far = c->ss->cache->far;
+    struct cache_far *far = worker_of(c)->far;
 
     if (far == NULL || (!writes_all(sc) && sc->cells.n == 0))
         return;
@@ -35,7 +35,7 @@ static void warn_far(struct client *c, struct cached *sc)
     sc->owes_word = true;
 }
 
-static void hold(struct client *c, struct cached *sc)
+static void hold(struct client *c, struct results *sc)
 {
     if (writes_all(sc))
         cache_gens_empty(sc->gens, cache_written_now().us);
@@ -48,24 +48,24 @@ static void hold(struct client *c, struct cached *sc)
     }
 }
 
-static void let_go(struct client *c, struct cached *sc)
+static void let_go(struct client *c, struct results *sc)
 {
-    cache_cell db = cache_cell_database(pool_database_there(c->pool));
+    cache_cell db = cache_cell_database(pool_database_there(client_pool(c)));
 
     if (sc->is_held) {
         qcache_settle_judged(&sc->judged, sc->gens, db, cache_written_now());
         cache_gens_release(sc->gens, sc->proc, sc->cells.p, sc->cells.n, cache_written_now());
         cache_note_writes(
-            c->ss->cache->store, sc->cells.p, sc->cells.n, (sc->traits & QCACHE_W_TABLES) == 0);
+            worker_of(c)->store, sc->cells.p, sc->cells.n, (sc->traits & QCACHE_W_TABLES) == 0);
     }
     sc->is_held = false;
     if (writes_all(sc))
         cache_gens_empty(sc->gens, cache_written_now().us);
 }
 
-void cached_tell_far(struct client *c)
+void results_tell_far(struct client *c)
 {
-    struct cached *sc = c->sstate->errand->cache;
+    struct results *sc = client_results(c);
     struct results_cells told = {0};
     uint32_t i;
 
@@ -80,20 +80,16 @@ void cached_tell_far(struct client *c)
 
 /* A transaction block is open for what is sent now, and stays so: whatever runs in it waits for its
  * COMMIT. */
-static bool is_in_block(const struct client *c, const struct cached *sc)
+static bool is_in_block(const struct client *c, const struct results *sc)
 {
-    const struct sstate *s = c->sstate;
-
-    return !sc->commits_sent && s->mode != CONF_POOL_STATEMENT &&
-           (s->loan.begun_here ||
-               (c->link->tx_status == 'T' && !expect_owes_ready(&c->link->expect)));
+    return !sc->commits_sent && client_is_in_block(c);
 }
 
 /* All that is said in a failed transaction comes to nothing. */
 static bool is_in_vain(const struct client *c, uint32_t writes)
 {
-    return writes == QCACHE_W_COMMITS && c->link->tx_status == 'E' &&
-           expect_is_quiet(&c->link->expect);
+    return writes == QCACHE_W_COMMITS && client_link(c)->tx_status == 'E' &&
+           expect_is_quiet(&client_link(c)->expect);
 }
 
 /* Beyond so many a transaction is told by table. */
@@ -101,11 +97,11 @@ static bool is_in_vain(const struct client *c, uint32_t writes)
 
 /* The rows of one table that a lone statement writes, as cells. Only where the catalogue is
  * followed: a column that was added around us would not be known. 0: by table. */
-static unsigned rows_written(struct client *c, const struct cached_said *said, uint32_t writes,
+static unsigned rows_written(struct client *c, const struct results_said *said, uint32_t writes,
     const struct qcache_judgement *j, cache_cell cell[QCACHE_ROW_WRITES])
 {
-    const struct cached *sc = c->sstate->errand->cache;
-    struct cached_worker *w = c->ss->cache;
+    const struct results *sc = client_results(c);
+    struct results_worker *w = worker_of(c);
     struct qcache_row row;
     unsigned n;
 
@@ -114,23 +110,23 @@ static unsigned rows_written(struct client *c, const struct cached_said *said, u
         return 0;
     qcache_row_find(w->arena, said->facts, said->sql, &row);
     n = qcache_row_writes(
-        j, &row, &said->params, cache_cell_database(pool_database_there(c->pool)), cell);
+        j, &row, &said->params, cache_cell_database(pool_database_there(client_pool(c))), cell);
     arena_reset(w->arena);
     return n;
 }
 
 static void add_writes(struct client *c, uint32_t writes, const struct qcache_judgement *j,
-    const struct cached_said *said)
+    const struct results_said *said)
 {
-    struct cached *sc = results_of(c);
-    cache_cell db = cache_cell_database(pool_database_there(c->pool));
+    struct results *sc = results_of(c);
+    cache_cell db = cache_cell_database(pool_database_there(client_pool(c)));
     struct results_cells *more = &sc->cells;
     cache_cell cell[QCACHE_ROW_WRITES];
     unsigned nrows = rows_written(c, said, writes, j, cell);
     unsigned i;
 
-    if (sc->watch == 0 && c->ss->cache->far != NULL)
-        sc->watch = cache_far_watch(c->ss->cache->seen, db);
+    if (sc->watch == 0 && worker_of(c)->far != NULL)
+        sc->watch = cache_far_watch(worker_of(c)->seen, db);
     if (sc->is_held)
         let_go(c, sc); /* with the cells that it was held with; then with more */
     if ((writes & QCACHE_W_DATABASE) != 0)
@@ -150,10 +146,10 @@ static void add_writes(struct client *c, uint32_t writes, const struct qcache_ju
 }
 
 static void send_writes(struct client *c, uint32_t writes, const struct qcache_judgement *j,
-    const struct cached_said *said)
+    const struct results_said *said)
 {
     const uint32_t changes = QCACHE_W_TABLES | QCACHE_W_CATALOG | QCACHE_W_DATABASE | QCACHE_W_ALL;
-    struct cached *sc = c->sstate->errand->cache;
+    struct results *sc = client_results(c);
     bool was_held = sc != NULL && sc->is_held;
     bool changes_any = (writes & changes) != 0;
 
@@ -165,7 +161,7 @@ static void send_writes(struct client *c, uint32_t writes, const struct qcache_j
         return;
     if (changes_any) {
         add_writes(c, writes, j, said);
-        sc = c->sstate->errand->cache;
+        sc = client_results(c);
     }
     if (was_held ||
         ((!is_in_block(c, sc) || (writes & QCACHE_W_COMMITS) != 0) && !is_in_vain(c, writes)))
@@ -186,14 +182,13 @@ static uint32_t only_unwatched(struct client *c, uint32_t writes)
  * about, or more: DDL in the transaction gave a name to another one, made a trigger, a cascade. */
 static bool are_names_doubtful(struct client *c, uint32_t writes, uint32_t nstatements)
 {
-    const struct sstate *s = c->sstate;
-    struct cached *sc = (writes & QCACHE_W_MOVES) != 0 ? results_of(c) : s->errand->cache;
+    struct results *sc = (writes & QCACHE_W_MOVES) != 0 ? results_of(c) : client_results(c);
 
     return (sc != NULL && qcache_is_behind(&sc->traits, writes, nstatements)) ||
-           ((writes & QCACHE_W_TABLES) != 0 && s->pins != 0 && s->ran_code != 0);
+           ((writes & QCACHE_W_TABLES) != 0 && client_has_run_code(c));
 }
 
-void cached_note_writes(struct client *c, const struct cached_said *said)
+void results_note_writes(struct client *c, const struct results_said *said)
 {
     const struct sql_facts *facts = said->facts;
     struct slice sql = said->sql;
@@ -203,17 +198,17 @@ void cached_note_writes(struct client *c, const struct cached_said *said)
 
     if (route_text_may_differ(sql) && sstate_text_is_doubtful(c, sql))
         writes = QCACHE_W_UNREAD;
-    if (!c->ss->conf->memqcache_auto_cache_invalidation)
+    if (!client_sessions(c)->conf->memqcache_auto_cache_invalidation)
         writes = only_unwatched(c, writes);
     if ((writes & by_names) != 0 && !results_are_elsewhere(c) &&
-        (j = cached_judged_now(c, facts, sql)) == NULL && cached_scope(c, facts) == 0) {
-        if (buf_slice(&c->ss->cache->scope).n == c->ss->cache->question_at)
+        (j = results_judged_now(c, facts, sql)) == NULL && results_scope(c, facts) == 0) {
+        if (buf_slice(&worker_of(c)->scope).n == worker_of(c)->question_at)
             writes &= ~by_names; /* it names nothing */
-        else if ((j = cached_judged(c)) == NULL)
-            cached_ask_after(c);
+        else if ((j = results_judged(c)) == NULL)
+            results_ask_after(c);
     }
     if (qcache_may_run_code(facts, writes, j))
-        c->sstate->ran_code = 1;
+        client_note_code(c);
     writes = qcache_judged(writes, j);
     if (are_names_doubtful(c, writes, facts->nstmts))
         writes |= QCACHE_W_DATABASE;
@@ -222,19 +217,19 @@ void cached_note_writes(struct client *c, const struct cached_said *said)
     send_writes(c, writes, j, said);
 }
 
-void cached_note_unread(struct client *c)
+void results_note_unread(struct client *c)
 {
     uint32_t writes = QCACHE_W_UNREAD;
 
-    c->sstate->ran_code = 1;
-    if (!c->ss->conf->memqcache_auto_cache_invalidation)
+    client_note_code(c);
+    if (!client_sessions(c)->conf->memqcache_auto_cache_invalidation)
         writes = only_unwatched(c, writes);
     send_writes(c, writes, NULL, NULL);
 }
 
-void cached_settle_writes(struct client *c)
+void results_settle_writes(struct client *c)
 {
-    struct cached *sc = c->sstate->errand->cache;
+    struct results *sc = client_results(c);
     bool is_open = sstate_tx_status(c) != 'I';
 
     /* A COMMIT that was bound and not executed comes in a later exchange, which does not name it.
@@ -242,7 +237,7 @@ void cached_settle_writes(struct client *c)
     if (!is_open && !sc->is_held && (sc->traits & QCACHE_W_COMMITS) != 0)
         hold(c, sc);
     if (sc->is_held || sc->owes_word) {
-        cached_tell_far(c); /* others have to know before the client does */
+        results_tell_far(c); /* others have to know before the client does */
         let_go(c, sc);
     }
     if (is_open && sc->commits_sent)
@@ -259,25 +254,28 @@ void cached_settle_writes(struct client *c)
 
 /* --- what nobody waits for --- */
 
-void cached_unseen_begin(struct client *c)
+void results_unseen(struct client *c)
 {
-    struct slice how = c->login->startup.replication;
-    struct client_rare *rare = client_rare(c);
+    struct results_worker *w = worker_of(c);
+    struct results_rest *rest = results_rest_of(c);
 
-    if (rare->unseen != NULL || (how.n > 0 && !slice_ieq_str(how, "database")))
-        return; /* a walsender without a database runs no statements */
-    rare->unseen = mem_alloc_zero(sizeof *rare->unseen);
-    results_cells_add(rare->unseen, cache_cell_database(pool_database_there(c->pool)));
-    cache_gens_hold(c->ss->cache->gens, c->ss->env->slot, rare->unseen->p, rare->unseen->n);
-    if (c->ss->cache->far != NULL)
-        cached_far_unseen(c);
+    if (rest->unseen.n > 0)
+        return;
+    results_cells_add(&rest->unseen, cache_cell_database(pool_database_there(client_pool(c))));
+    cache_gens_hold(w->gens, client_sessions(c)->env->slot, rest->unseen.p, rest->unseen.n);
+    list_push_back(&w->unseen, &rest->node);
+    if (w->far != NULL)
+        results_far_unseen(c);
 }
 
-void cached_unseen_end(struct client *c)
+void results_gone(struct client *c, uint64_t link_id)
 {
-    struct results_cells *cells = c->rare->unseen;
+    struct results_rest *rest = client_results_rest(c);
 
-    c->rare->unseen = NULL;
-    results_add_loose(c, cells, false, NULL, c->link == NULL ? 0 : c->link->id, LOOSE_MAX_US);
-    mem_free(cells);
+    results_tell_leave(c);
+    if (rest->unseen.n > 0) {
+        list_remove(&rest->node);
+        results_add_loose(c, &rest->unseen, false, NULL, link_id, LOOSE_MAX_US);
+    }
+    results_rest_trim(c);
 }

@@ -20,6 +20,7 @@
 #include "session/client.h"
 #include "session/session.h"
 #include "session/known.h"
+#include "session/caching.h"
 #include "wire/startup.h"
 
 #include "client_kind_int.h"
@@ -90,8 +91,7 @@ struct client_rare {
     struct client_orders *orders;    /* a command of an operator that is not done yet */
     struct client_console *console;  /* in the virtual database: console_int.h */
     struct conf_override *override;
-    struct results_cells *unseen; /* what it writes is not seen here, and so is not cached */
-    struct results_telling *out;  /* a commit is told to memcached before it hears of it */
+    struct results_rest *results; /* what the query cache has of it beyond an exchange */
     struct client_ddl *ddl;       /* roles and databases that it changes */
     struct native *native;        /* it writes to all nodes: client_serve */
     struct client_patch *patch;   /* the link was opened with other parameters */
@@ -276,8 +276,6 @@ void client_note_sent(struct client *c, struct slice sql);
 void client_note_begun(struct client *c, struct slice sql);
 /* client_note_idle of one that gives its link back at once, between transactions. */
 void client_note_done(struct client *c);
-/* A statement that is answered here: the row only. */
-void client_note_local(struct client *c, struct slice sql);
 
 /* client_failed.c: statements that a failed transaction refuses. */
 /* This is read of a client whose transaction has failed, and waits for nothing: if it is a
@@ -432,8 +430,6 @@ void client_said_end(struct client *c);
 bool sessions_log_statements(const struct conf_gen *gen);
 
 /* sessions.c */
-/* The node that a session's own link goes to; VIEW_NO_NODE when there is none. */
-int sessions_write_node(struct sessions *ss);
 /* Who is asked what any server knows: that one, or, where it is `lost`, a standby while there is no
  * other. A standby may be behind: it is not asked first. */
 int sessions_ask_node(struct sessions *ss, int lost);

@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/slice.h"
 #include "plan/plan.h"
+#include "session/client.h"
 
 struct route_question;
 
@@ -22,19 +23,6 @@ struct prep;
 struct errand;
 struct sql_facts;
 struct sql_tx;
-
-/* What one message asks for. */
-enum feed_step {
-    FEED_PASS,  /* to the server, as it is */
-    FEED_LOCAL, /* answered here: what was sent before it goes out first */
-    FEED_TAKEN, /* it, and what is behind it, up to run->taken */
-    FEED_PUT,   /* sent in other words (feed_put); what is still to come of it follows as it is */
-    FEED_SKIP,  /* the message is not for anybody, nor what of it is still to come */
-    FEED_AGAIN, /* look at the message again: there is a link now */
-    FEED_PARK,  /* stop: go on when there is a quiet link */
-    FEED_CARRY, /* stop: more bytes are needed to judge it */
-    FEED_STOP   /* the client has left or was sent away */
-};
 
 /* Bytes that go to the server, not sent yet: `out`, then [start, end). */
 struct feed_run {

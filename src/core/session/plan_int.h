@@ -92,19 +92,6 @@ void plan_begin(struct client *c);
 void exchange_note_no_login(struct client *c, const struct link *link);
 /* Frees it. Harmless without one. */
 void plan_free(struct client *c);
-/* The facts of `sql`, valid until the next call. Their offsets are those of `sql` when it holds
- * several statements, SET or RESET; else they may be those of a text like it. */
-const struct sql_facts *plan_facts(struct sessions *ss, struct slice sql);
-/* Facts, and how often any had been looked for by then: they are valid as long as that is so. */
-struct plan_found {
-    const struct sql_facts *facts;
-    uint64_t nfacts;
-};
-struct plan_found plan_found_of(const struct sessions *ss, const struct sql_facts *facts);
-/* As plan_facts: those that were found for this text, where they are valid still. `found` may be
- * NULL. */
-const struct sql_facts *plan_facts_still(
-    struct sessions *ss, struct slice sql, const struct plan_found *found);
 /* What the router says of `sql`. `facts`: those of plan_facts. When d->must_ask is set: plan_ask,
  * and again. */
 void plan_decide_facts(

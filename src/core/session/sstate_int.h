@@ -78,7 +78,7 @@ enum errand_place {
 struct errand {
     /* What every exchange looks at stands together. */
     struct client *client;
-    struct cached *cache;      /* what it has to do with the query cache; NULL mostly */
+    struct results *results;   /* what it has to do with the query cache; NULL mostly */
     struct errand *next_spare; /* of ss->spare_errands: all zero but for this and the two bufs */
     uint32_t kept_len;         /* of a sequence that may be sent again */
     uint32_t mark_pins;        /* before the present exchange */
@@ -227,8 +227,6 @@ bool leg_repair(struct client *c, enum phase meanwhile);
 bool leg_repair_again(struct client *c);
 /* Stops asking for a link; harmless when it does not. */
 void lent_leave_queue(struct client *c);
-/* What waits for a link will not be sent after all: whoever is behind it need not wait for it. */
-void lent_stop_asking(struct client *c);
 /* Gives the link back when nothing stands against it. */
 void leg_detach(struct client *c);
 /* errand_end for an errand in which nothing was but what exchange_quick.c does. */
@@ -243,8 +241,6 @@ void leg_drop_loan(struct client *c, bool boundary);
 void leg_drop_link(struct client *c, bool boundary);
 /* True while replies are expected, or the session is on its way to a link. */
 bool sstate_is_busy(const struct client *c);
-/* The transaction state as the client knows it. */
-char sstate_tx_status(const struct client *c);
 
 /* exchange_login.c */
 /* True when a session in session mode is made of settings and statements, too: over one server its
@@ -364,6 +360,9 @@ bool plan_aside_on_lost(struct client *c, const struct link *link);
 /* The client goes. */
 void plan_aside_drop(struct client *c, bool boundary);
 
+/* exchange_results.c, client_kind.may_ask of who is balanced: nobody waits for the primary. */
+bool exchange_has_link_to_ask(struct client *c);
+
 /* exchange_begin.c: where an exchange goes */
 /* `facts` may be NULL (not looked at); they are those of the last parse afterwards. `is_alone`: it
  * is not sent while anything else runs. FEED_PASS: the link is there and up to date. */
@@ -371,9 +370,7 @@ enum feed_step exchange_begin_query(struct client *c, struct feed_run *run, stru
     struct slice msg, const struct sql_facts **facts, bool is_alone);
 enum feed_step exchange_begin_batch(
     struct client *c, struct feed_run *run, const char *p, const char *end);
-/* Parts of these, for exchange_quick.c. Where writes go, as far as this client is concerned. */
-int sstate_write_node(struct client *c);
-/* A link of that node, brought up to date; or none yet. */
+/* Parts of these, for exchange_quick.c. A link of that node, brought up to date; or none yet. */
 enum feed_step exchange_get_link(struct client *c, struct feed_run *run, int node);
 /* The messages of the exchange are kept as long as it may be sent again. */
 void leg_keep(struct client *c, struct slice msgs);
@@ -521,8 +518,6 @@ bool follow_known_closed(struct client *c, const char *p, const char *end);
 /* Messages of the extended protocol that name statements; `msg` may be incomplete. */
 enum feed_step follow_parse(struct client *c, struct feed_run *run, struct slice msg);
 enum feed_step follow_bind(struct client *c, struct feed_run *run, struct slice msg, bool is_whole);
-/* The statement of the protocol that the body of a Bind names; NULL: none, or it is cut short. */
-const struct prep *follow_bound_prep(const struct client *c, struct slice body);
 /* Of this Bind more has come than the names, but not all: what it does depends on its values. */
 bool follow_bind_wants_whole(const struct client *c, struct slice msg);
 enum feed_step follow_describe(struct client *c, struct feed_run *run, struct slice msg);
@@ -606,8 +601,6 @@ void follow_load(struct client *c, struct feed_run *run, struct prep *p);
  * begins in the body. */
 void follow_put_renamed(
     struct feed_run *run, struct slice msg, size_t at, size_t name_len, const struct prep *p);
-/* The statement of this Parse body (behind the name), judged, counted for the caller. */
-struct prep *follow_prep_of(struct client *c, struct slice body);
 /* follow_prep_of for a statement that was parsed when names meant `path_hash`. */
 struct prep *follow_prep_with(struct client *c, struct slice body, uint64_t path_hash);
 /* An entry for the statement, not among the names yet. */
@@ -632,50 +625,6 @@ void follow_sql_load_names(struct client *c, struct feed_run *run, struct slice 
 
 /* Formats and values of a Bind, as far as they are there. */
 struct slice follow_bound_values(struct slice body);
-
-/* src/core/results: the query cache; see results_int.h. None of these is called while
- * sessions.cache is NULL. */
-void cached_worker_init(struct sessions *ss);
-void cached_worker_fini(struct sessions *ss);
-/* New settings: lists. */
-void cached_worker_conf(struct cached_worker *w);
-/* What a role or a database sets for its sessions was changed through another worker. Until it was
- * heard of, links that have it as it was were used here, and their results kept. */
-void cached_sets_changed(struct sessions *ss);
-/* A simple query that has come whole. FEED_LOCAL: it was answered. FEED_AGAIN: it goes its way. */
-enum feed_step cached_query(struct client *c, struct slice sql, const struct sql_facts *facts);
-/* A sequence of the extended protocol begins at `p`. FEED_LOCAL: it was answered; *whole is its
- * end. */
-enum feed_step cached_batch(struct client *c, const char *p, const char *end, const char **whole);
-/* cached_batch for who takes messages one by one: the first is taken, errand->nskip are left. */
-enum feed_step cached_sequence(struct client *c, const char *p, const char *end);
-/* That is about to be sent, on c->link. */
-void cached_query_sent(struct client *c, struct slice sql, const struct plan_found *found);
-/* A query that nobody has looked into, or a function call, is about to be sent. */
-void cached_unread_sent(struct client *c);
-/* Of a sequence: a Bind, p == NULL: of what is not known. */
-void cached_bound(struct client *c, const struct prep *p, struct slice values);
-/* These bytes go to the client, or have gone (n == 0). */
-void results_see(struct client *c, const char *p, size_t n);
-/* The exchange is over, c->link is quiet. */
-void cached_over(struct client *c);
-/* The link dies; true when a question was under way on it. */
-bool cached_lost(struct client *c, const struct link *link);
-/* A question is under way: a row of its answer; its end; settings that had to come first are there.
- */
-bool cached_is_asking(const struct client *c);
-void cached_on_row(struct client *c, struct slice body);
-void cached_asked(struct client *c);
-bool cached_ask_owed(struct client *c);
-/* The client's link is about to be given back: what could not be asked before is. True when that is
- * under way. */
-bool cached_asks_after(struct client *c);
-/* The errand ends: frees what it has. */
-void results_free(struct client *c);
-/* Nobody looks at what it runs: while it is there, nothing of its database is kept. */
-void cached_unseen_begin(struct client *c);
-void cached_unseen_end(struct client *c);
-void results_tell_leave(struct client *c);
 
 /* sstate_facts.c */
 /* What was done on the kept link is lost with it: the session cannot go on without. */

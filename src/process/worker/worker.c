@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "config/conf.h"
 #include "native/native.h"
+#include "results/results.h"
 #include "net/stream.h"
 #include "session/console.h"
 
@@ -100,7 +101,7 @@ static void worker_on_mail(struct role_loop *rl, struct mail *mail)
         sessions_on_cluster(&w->sessions);
         break;
     case MAIL_CACHE_DONE:
-        sessions_on_cache_done(&w->sessions, mail->body, mail->len);
+        results_on_done(&w->sessions, mail->body, mail->len);
         break;
     case MAIL_GATE_OPEN:
         native_on_gate(&w->sessions);
@@ -195,6 +196,7 @@ int worker_main(struct proc_env *env)
     w->sessions.on_empty = worker_on_empty;
     sessions_offer_console(&w->sessions);
     native_offer(&w->sessions);
+    results_offer(&w->sessions);
     accept_init(w);
     gather_init(w);
     acceptors_start(&w->acceptors);
@@ -203,6 +205,7 @@ int worker_main(struct proc_env *env)
         _exit(status); /* ban: at once, and the clients with it: nobody is left to return to */
     accept_fini(w);
     gather_fini(w);
+    results_withdraw(&w->sessions);
     sessions_fini(&w->sessions);
     stream_later_fini(&w->role.loop);
     role_loop_fini(&w->role);

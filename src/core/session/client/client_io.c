@@ -62,8 +62,8 @@ void client_rare_trim(struct client *c)
 
     if (r == NULL || c->phase == CL_CLOSED || r->local != NULL || r->cancel_wait != NULL ||
         r->orders != NULL || r->console != NULL || r->override != NULL || r->ddl != NULL ||
-        r->unseen != NULL || r->out != NULL || r->native != NULL || r->refused != NULL ||
-        r->patch != NULL || r->is_behind || c->trace.server != 0)
+        r->results != NULL || r->native != NULL || r->refused != NULL || r->patch != NULL ||
+        r->is_behind || c->trace.server != 0)
         return;
     mem_free(c->rare);
     c->rare = NULL;

@@ -432,12 +432,25 @@ static enum feed_step begin_batch(
     return step;
 }
 
+/* Messages come one by one: the first is taken, the others are left. */
+static enum feed_step cached_sequence(struct client *c, const char *p, const char *end)
+{
+    const char *whole;
+    enum feed_step step = c->ss->results->batch(c, p, end, &whole);
+    struct batch_msg m;
+
+    if (step == FEED_LOCAL && batch_next(&p, end, &m))
+        while (p < whole && batch_next(&p, end, &m))
+            c->sstate->errand->nskip++;
+    return step;
+}
+
 enum feed_step exchange_begin_batch(
     struct client *c, struct feed_run *run, const char *p, const char *end)
 {
     enum feed_step step = FEED_AGAIN;
 
-    if (c->ss->cache != NULL)
+    if (c->ss->results != NULL)
         step = cached_sequence(c, p, end);
     if (step != FEED_AGAIN)
         return step;

@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "parser/sql_cache.h"
 
-#include "results/results_int.h"
+#include "sstate_int.h"
 
 static void add_name(char *out, size_t size, struct slice schema, struct slice name)
 {
@@ -155,5 +155,5 @@ void exchange_explain(void *ctx, struct slice sql, struct admin_explain *out)
     out->class = "primary";
     facts = c->kind->explain(c, sql, out);
     add_names(facts, out);
-    out->cache = c->ss->cache == NULL ? "" : cached_explain(c, sql, facts);
+    out->cache = c->ss->results == NULL ? "" : c->ss->results->explain(c, sql, facts);
 }

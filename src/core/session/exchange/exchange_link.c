@@ -77,11 +77,11 @@ static void tell(struct client *c, struct link *link, const char *p, size_t n)
 {
     if (n == 0)
         return;
-    if (c->sstate->errand->cache != NULL)
-        results_see(c, p, n);
+    if (c->sstate->errand->results != NULL)
+        c->ss->results->seen(c, p, n);
     client_pass_reply(c, link, p, n);
-    if (stream_lags(&c->stream) && c->sstate->errand->cache != NULL)
-        results_see(c, p, 0); /* the next ones may come only when it reads */
+    if (stream_lags(&c->stream) && c->sstate->errand->results != NULL)
+        c->ss->results->seen(c, p, 0); /* the next ones may come only when it reads */
 }
 
 HOT static void exchange_on_bytes(void *owner, struct link *link, const char *p, size_t n)
@@ -184,7 +184,7 @@ static void on_synced(struct client *c)
             return;
         /* The client's statement has no node yet: it is not for this one. */
         phase_goto(c, PHASE_ASKING);
-        if (!cached_ask_owed(c))
+        if (c->sstate->errand->results == NULL || !c->ss->results->ask_owed(c))
             plan_ask_missed(c);
     } else {
         phase_goto(c, PHASE_ATTACHED);
@@ -197,8 +197,7 @@ static void on_asked(struct client *c)
     struct sstate *s = c->sstate;
     bool was_aside;
 
-    if (cached_is_asking(c)) {
-        cached_asked(c);
+    if (c->sstate->errand->results != NULL && c->ss->results->asked(c)) {
         if (c->sstate->pins != 0) { /* the link is the session's, and stays with it */
             phase_goto(c, PHASE_ATTACHED);
             go_on(c);
@@ -290,7 +289,7 @@ WARM static void finish(struct client *c, bool owes_end)
         say_ready(c);
     leg_show_pins(c);
     if (c->link->tx_status == 'I' && !lent_stays(c->sstate) && !asks_missed(c) &&
-        !cached_asks_after(c))
+        (c->sstate->errand->results == NULL || !c->ss->results->ask_behind(c)))
         leg_leave(c);
     client_after_quiet(c);
 }
@@ -434,8 +433,9 @@ HOT static void exchange_on_quiet(void *owner, struct link *link)
         on_repaired(c);
         break;
     default:
-        if (c->sstate->errand->cache != NULL)
-            cached_over(c);
+        if (c->sstate->errand->results != NULL)
+            c->ss->results->over(
+                c, !c->sstate->exchange.saw_error && c->sstate->again.what == AGAIN_NO);
         on_exchange_over(c);
         break;
     }
@@ -725,12 +725,9 @@ static void on_own_row(void *owner, struct link *link, struct slice body)
         exchange_kill_on_row(c, body);
         return;
     }
-    if (c->sstate->phase == PHASE_ASKING && cached_is_asking(c)) {
-        cached_on_row(c, body);
-        return;
-    }
     if (c->sstate->phase == PHASE_ASKING) {
-        plan_on_row(c, body);
+        if (c->sstate->errand->results == NULL || !c->ss->results->row(c, body))
+            plan_on_row(c, body);
         return;
     }
     wire_reader_init(&r, body);

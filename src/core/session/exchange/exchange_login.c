@@ -64,6 +64,15 @@ bool exchange_login_new(
     return true;
 }
 
+/* Nobody looks at what it runs. A walsender without a database runs no statements. */
+static void goes_unseen(struct client *c)
+{
+    struct slice how = c->login->startup.replication;
+
+    if (c->ss->results != NULL && (how.n == 0 || slice_ieq_str(how, "database")))
+        c->ss->results->unseen(c);
+}
+
 void exchange_login_begin(struct client *c)
 {
     struct client_login *login = c->login;
@@ -74,17 +83,15 @@ void exchange_login_begin(struct client *c)
     if (login->pool_mode != SSTATE_MODE_NONE)
         mode = (enum conf_pool_mode)login->pool_mode;
     if (login->startup.replication.n > 0 ||
-        (mode == CONF_POOL_SESSION && c->ss->cache == NULL && !sstate_is_followed(c))) {
-        if (c->ss->cache != NULL)
-            cached_unseen_begin(c);
+        (mode == CONF_POOL_SESSION && c->ss->results == NULL && !sstate_is_followed(c))) {
+        goes_unseen(c);
         return;
     }
     if (!exchange_login_new(c, &login->params, mode, login->startup.version)) {
         CLIENT_LOG(c, LVL_LOG,
             "user \"%.*s\" keeps a server connection: its start-up options cannot be SET",
             (int)login->startup.user.n, login->startup.user.p);
-        if (c->ss->cache != NULL)
-            cached_unseen_begin(c);
+        goes_unseen(c);
         return;
     }
     login->startup.version = PROTO_3_0;

@@ -620,7 +620,7 @@ static void lost_names(struct client *c, const struct loss *l)
 static void lost_question(struct client *c, struct loss *l)
 {
     int node = l->link->pool->cluster_node;
-    bool was_cache = c->sstate->errand->cache != NULL && cached_lost(c, l->link);
+    bool was_cache = c->sstate->errand->results != NULL && c->ss->results->lost(c, l->link);
 
     if (phase_is_judging(l->phase)) {
         mem_free(c->sstate->errand->kill);

@@ -181,8 +181,8 @@ static void pass_batch(
     struct errand *t = c->sstate->errand;
     struct names_entry *n = q->n;
 
-    if (c->ss->cache != NULL)
-        cached_bound(c, q->prep, batch_lone_values(&q->sent));
+    if (c->ss->results != NULL)
+        c->ss->results->bound(c, q->prep, batch_lone_values(&q->sent));
     if (q->sent.parse.p != NULL) {
         sql = prep_sql(q->prep);
         lent_names_unnamed(c, q->prep);
@@ -237,9 +237,9 @@ HOT enum feed_step exchange_quick_batch(
 
     if (!is_free(c) || names_nsql(&s->names) > 0 || !read_batch(p, end, &q))
         return FEED_AGAIN;
-    if (c->ss->cache != NULL) {
+    if (c->ss->results != NULL) {
         errand_begin(c);
-        step = cached_batch(c, p, end, whole);
+        step = c->ss->results->batch(c, p, end, whole);
         if (step != FEED_AGAIN)
             return step == FEED_LOCAL ? FEED_PASS : step;
     }

@@ -207,8 +207,8 @@ HOT static void note_query(struct client *c, struct slice sql, uint32_t traits,
                  memchr(sql.p, '\0', sql.n) == NULL;
     bool may_be_skipped = c->server_batch && takes && s->names.unnamed != NULL;
 
-    if (c->ss->cache != NULL)
-        cached_query_sent(c, sql, found);
+    if (c->ss->results != NULL)
+        c->ss->results->sent(c, sql, plan_facts_still(c->ss, sql, found));
     if (may_be_skipped)
         lent_names_unnamed(c, NULL);
     else if (takes && !c->server_batch)
@@ -248,8 +248,8 @@ static enum feed_step unread_query(
         c->link->must_clean = true;
     else
         follow_types_note_unread(c);
-    if (c->ss->cache != NULL)
-        cached_unread_sent(c);
+    if (c->ss->results != NULL)
+        c->ss->results->sent(c, slice_of(NULL, 0), NULL);
     c->kind->routed(c, ROUTED_UNREAD);
     watch_transaction(c, NULL);
     note_query(c, sql, (uint32_t)kind, NULL, client_log_statements(c));
@@ -342,8 +342,8 @@ HOT static enum feed_step on_query(
     found = plan_found_of(c->ss, facts);
     traits = effects_traits(facts, sql);
     is_plain = (traits & EFFECTS_IS_PLAIN) != 0;
-    if (c->ss->cache != NULL) {
-        step = cached_query(c, sql, facts);
+    if (c->ss->results != NULL) {
+        step = c->ss->results->query(c, sql, facts);
         if (step != FEED_AGAIN)
             return step;
         facts = plan_facts_still(c->ss, sql, &found);
@@ -404,8 +404,8 @@ static enum feed_step send_extended(
 
 static void note_extended(struct client *c, const struct feed_msg *m)
 {
-    if (m->type == FE_BIND && c->ss->cache != NULL)
-        cached_bound(c, follow_bound_prep(c, m->body), follow_bound_values(m->body));
+    if (m->type == FE_BIND && c->ss->results != NULL)
+        c->ss->results->bound(c, follow_bound_prep(c, m->body), follow_bound_values(m->body));
     if (m->type == FE_EXECUTE) {
         client_stats_on_query(c);
         count_statement(c->ss, c->link->pool->cluster_node, (enum count_kind)c->bound_count);
@@ -662,8 +662,8 @@ static enum feed_step on_function_call(struct client *c, struct feed_run *run, s
         return step;
     if (ties)
         follow_note_unread(c);
-    if (c->ss->cache != NULL)
-        cached_unread_sent(c);
+    if (c->ss->results != NULL)
+        c->ss->results->sent(c, slice_of(NULL, 0), NULL);
     c->sstate->is_counted = false;
     c->kind->routed(c, function < FIRST_MADE_OID ? ROUTED_CALL : ROUTED_CODE);
     lent_expect_end(c, OP_FUNCTION_CALL);

@@ -45,8 +45,8 @@ HOT static void errand_free(struct sessions *ss, struct sstate *s)
     struct buf retry = t->retry;
     struct buf begin = t->begin;
 
-    if (t->cache != NULL)
-        results_free(t->client);
+    if (t->results != NULL)
+        ss->results->end(t->client);
     s->errand = NULL;
     session_ddl_done(ss->shared, t->ddl); /* how it ended nobody has heard */
     if (t->mark.client != NULL || t->mark.link != NULL)
@@ -118,7 +118,7 @@ HOT void errand_end_quick(struct client *c)
     struct errand *t = c->sstate->errand;
 
     if (ss->nspare_errands == SPARE_ERRANDS || !paramset_is_empty(&t->told) ||
-        t->way.npending > 0 || t->cache != NULL || t->retry.cap > BUF_SMALL_BYTES ||
+        t->way.npending > 0 || t->results != NULL || t->retry.cap > BUF_SMALL_BYTES ||
         c->phase != CL_ACTIVE) {
         errand_end(c);
         return;

@@ -19,7 +19,6 @@
 #include "wire/writer.h"
 
 #include "exchange/exchange_mode_int.h"
-#include "results/results_int.h"
 #include "client/client_orders_int.h"
 #include "console_int.h"
 #include "exchange/exchange_kill_int.h"
@@ -97,7 +96,7 @@ static void local_sources(struct client *c, struct admin_sources *src)
     sessions_fill_node_source(ss, src);
     src->explain = exchange_explain;
     src->explain_ctx = c;
-    src->cache_delete = ss->cache == NULL ? NULL : cached_delete;
+    src->cache_delete = ss->results == NULL ? NULL : ss->results->delete;
     src->cache_ctx = c;
     src->order = client_orders_run;
     src->order_ctx = c;

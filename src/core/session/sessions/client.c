@@ -31,16 +31,16 @@ static void client_free_carry(struct client *c)
 void client_dispose(struct client *c)
 {
     struct sessions *ss = c->ss;
+    uint64_t link_id = c->link == NULL ? 0 : c->link->id;
 
     c->phase = CL_CLOSED;
     client_orders_free(c);
     if (c->drops_database)
         client_orders_on_leave(c);
     client_tls_cancel_free(c);
-    if (c->rare != NULL && c->rare->unseen != NULL)
-        cached_unseen_end(c);
     client_drop_link(c, false);
-    results_tell_leave(c);
+    if (c->rare != NULL && c->rare->results != NULL)
+        ss->results->gone(c, link_id);
     client_login_leave(c);
     row_alloc_give(ss->client_row_alloc, c->row_index);
     c->row = NULL;

@@ -8,7 +8,6 @@
 #include "client/client_travel_int.h"
 #include "console_int.h"
 #include "exchange/exchange_mode_int.h"
-#include "results/results_int.h"
 
 static void nothing(struct client *c)
 {
@@ -127,7 +126,8 @@ HOT static void followed_fed(struct client *c)
 {
     if (c->sstate->phase == PHASE_LEAVING)
         leg_detach_if_due(c);
-    cached_after_feed(c);
+    if (c->sstate->errand != NULL && c->sstate->errand->results != NULL)
+        c->ss->results->fed(c);
     errand_end(c);
 }
 
@@ -308,7 +308,7 @@ const struct client_kinds client_kinds = {
         .explain = exchange_explain_home},
     .balanced = {FOLLOWED, .place = exchange_quick_place, .goes_on = no_text, .judge = plan_decide,
         .chosen = plan_chosen, .lacks = plan_aside_lacks, .reads = plan_reads,
-        .relation = plan_lookup, .may_ask = cached_has_link, .begun = plan_away_begun,
+        .relation = plan_lookup, .may_ask = exchange_has_link_to_ask, .begun = plan_away_begun,
         .sent = plan_route_note, .routed = plan_routed, .explain_asks = exchange_explain_asks,
         .explain = exchange_explain_away},
 };

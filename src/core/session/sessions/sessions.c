@@ -49,8 +49,8 @@ void sessions_on_retire(struct sessions *ss, const void *body, size_t len)
     orders_on_retire(ss, body, len);
     if (len == sizeof what)
         memcpy(&what, body, sizeof what);
-    if (ss->cache != NULL && what.sets != 0)
-        cached_sets_changed(ss);
+    if (ss->results != NULL && what.sets != 0)
+        ss->results->sets_changed(ss);
 }
 
 static int sessions_post(
@@ -171,7 +171,6 @@ void sessions_init(struct sessions *ss, struct loop *loop, struct proc_env *env)
     sessions_make_rules(ss);
     plan_worker_init(ss);
     greeting_worker_init(env->shm, env->ordinal);
-    cached_worker_init(ss);
     backend_tls_set_conf(&ss->be, ss->gen);
     session_tls_set_conf(ss);
     ss->auth = login_auth_new(&worker, env->conf);
@@ -182,8 +181,6 @@ void sessions_init(struct sessions *ss, struct loop *loop, struct proc_env *env)
 void sessions_fini(struct sessions *ss)
 {
     sessions_warm_end(ss);
-    if (ss->cache != NULL)
-        cached_worker_fini(ss);
     client_cancel_end(ss);
     plan_worker_fini(ss);
     session_tls_fini(ss);
@@ -213,8 +210,8 @@ void sessions_set_conf(struct sessions *ss, const struct conf_gen *gen)
     ss->logs_statements = sessions_log_statements(gen);
     backend_set_conf(&ss->be, ss->conf);
     sessions_make_rules(ss);
-    if (ss->cache != NULL)
-        cached_worker_conf(ss->cache);
+    if (ss->results != NULL)
+        ss->results->conf(ss);
     backend_tls_set_conf(&ss->be, gen);
     session_tls_set_conf(ss);
     login_auth_reload(ss->auth, ss->gen);
