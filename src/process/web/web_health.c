@@ -201,22 +201,30 @@ static bool is_former(const struct view *v, int id)
            has_other_primary(v, id);
 }
 
-static enum web_trouble_kind why_down(const struct view *v, int id)
+/* Without auto_failback a standby stays away until somebody attaches it. */
+static enum web_trouble_kind why_down(const struct judge *j, int id)
 {
+    const struct view *v = j->v;
     const struct view_node *n = &v->node[id];
+    bool waits = has_other_primary(v, id) && !j->conf->auto_failback && n->status == VIEW_DOWN;
 
     if (n->is_busy)
         return WEB_TROUBLE_NODE_BUSY;
+    if (n->pg_status == VIEW_PG_DOWN && !has_other_primary(v, id))
+        return WEB_TROUBLE_NODE_DOWN;
     if (n->pg_status == VIEW_PG_DOWN)
-        return has_other_primary(v, id) ? WEB_TROUBLE_NODE_LEFT : WEB_TROUBLE_NODE_DOWN;
-    return is_former(v, id) ? WEB_TROUBLE_NODE_FORMER : WEB_TROUBLE_NODE_BACK;
+        return waits ? WEB_TROUBLE_NODE_GONE : WEB_TROUBLE_NODE_LEFT;
+    if (is_former(v, id))
+        return WEB_TROUBLE_NODE_FORMER;
+    return waits ? WEB_TROUBLE_NODE_WAITS : WEB_TROUBLE_NODE_BACK;
 }
 
 static void judge_node(struct judge *j, int id)
 {
     const struct view_node *n = &j->v->node[id];
-    enum web_trouble_kind kind = why_down(j->v, id);
-    bool is_silent = kind == WEB_TROUBLE_NODE_LEFT || kind == WEB_TROUBLE_NODE_DOWN;
+    enum web_trouble_kind kind = why_down(j, id);
+    bool is_silent = kind == WEB_TROUBLE_NODE_LEFT || kind == WEB_TROUBLE_NODE_GONE ||
+                     kind == WEB_TROUBLE_NODE_DOWN;
 
     set_node(j, 0, id);
     if (n->held_down) {

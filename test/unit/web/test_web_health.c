@@ -25,15 +25,22 @@ static struct web_facts facts;
 static struct web_trouble troubles[WEB_TROUBLES_MAX];
 static int ntroubles;
 
-static void setup(void)
+static void load(const char *text)
 {
     struct conf_report report;
-    int i;
 
+    conf_gen_free(&gen);
     conf_report_init(&report);
-    gen = conf_load_text("/nonexistent/pgpool.conf", slice_of_str(settings), &report);
+    gen = conf_load_text("/nonexistent/pgpool.conf", slice_of_str(text), &report);
     ck_assert_ptr_nonnull(gen);
     conf_report_fini(&report);
+}
+
+static void setup(void)
+{
+    int i;
+
+    load(settings);
     view = mem_alloc_zero(sizeof *view);
     view->nnodes = 2;
     view->is_streaming = true;
@@ -104,6 +111,27 @@ START_TEST(test_no_primary)
         "used again as soon as it answers.");
     ck_assert_ptr_nonnull(
         strstr(has(WEB_TROUBLE_NODE_DOWN)->ja, "(応答なし (SSL error: certificate has expired))"));
+}
+END_TEST
+
+/* Nothing is promised that will not be. */
+START_TEST(test_down_without_auto_failback)
+{
+    char text[512];
+
+    snprintf(text, sizeof text, "%sauto_failback = off\n", settings);
+    load(text);
+    view->node[0].status = VIEW_DOWN;
+    view->node[0].pg_status = VIEW_PG_DOWN;
+    judge();
+    ck_assert_str_eq(has(WEB_TROUBLE_NODE_GONE)->en,
+        "Server 0 (db0:5432) is down: it does not answer. auto_failback is off: when it answers "
+        "again and follows server 1 (db1:5433), the primary, somebody has to attach it.");
+    view->node[0].pg_status = VIEW_PG_UP;
+    judge();
+    ck_assert_str_eq(has(WEB_TROUBLE_NODE_WAITS)->en,
+        "Server 0 (db0:5432) answers, but auto_failback is off: it is not used until somebody "
+        "attaches it. Look first whether it follows the primary.");
 }
 END_TEST
 
@@ -275,6 +303,7 @@ int main(void)
     tcase_add_test(t, test_no_primary);
     tcase_add_test(t, test_no_server);
     tcase_add_test(t, test_why_down);
+    tcase_add_test(t, test_down_without_auto_failback);
     tcase_add_test(t, test_roles_nobody_can_ask_for);
     tcase_add_test(t, test_taken_out);
     tcase_add_test(t, test_limits);
