@@ -84,3 +84,13 @@ def test_nobody_elses_result_goes(pg, pool):
         assert "deleted" in delete(other, READ)
         assert cached(other, READ) == "kept when it is asked for"
         assert cached(w, READ) == "answered from the cache"
+
+
+@pytest.mark.parametrize("params", [{"options": "-S 1024"}, {"replication": "database"}])
+def test_explain_of_a_session_that_nobody_looks_at(pg, pool, params):
+    """Its settings are not known, and so no key of a result of it: the worker, which serves others, goes on."""
+    with login(pool, **params) as w, login(pool) as other:
+        pid = other.rows("show pool_processes")[0][0]
+        assert cached(w, READ) == "not now: nobody looks at what the session runs"
+        assert other.rows("show pool_processes")[0][0] == pid
+        assert cached(other, READ) == "not known yet"

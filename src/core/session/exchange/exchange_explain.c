@@ -145,6 +145,15 @@ const struct sql_facts *exchange_explain_away(
     return facts;
 }
 
+static const char *cached_explain(struct client *c, struct slice sql, const struct sql_facts *facts)
+{
+    if (c->ss->results == NULL)
+        return "";
+    if (c->kind->errand(c) == NULL)
+        return "not now: nobody looks at what the session runs";
+    return c->ss->results->explain(c, sql, facts);
+}
+
 void exchange_explain(void *ctx, struct slice sql, struct admin_explain *out)
 {
     struct client *c = ctx;
@@ -155,5 +164,5 @@ void exchange_explain(void *ctx, struct slice sql, struct admin_explain *out)
     out->class = "primary";
     facts = c->kind->explain(c, sql, out);
     add_names(facts, out);
-    out->cache = c->ss->results == NULL ? "" : c->ss->results->explain(c, sql, facts);
+    out->cache = cached_explain(c, sql, facts);
 }
