@@ -81,6 +81,7 @@ struct wd_raft {
     bool is_changing;
     struct raft_transfer transfer;
     bool is_giving;
+    struct log_limit unread_limit; /* of a member that speaks otherwise each message is one */
     struct raft_barrier barrier;
     bool is_barred;         /* the barrier is on its way */
     raft_term current_term; /* of the barrier that has passed */
@@ -209,9 +210,10 @@ void wd_raft_take(struct wd_raft *wr, int from, struct slice body)
     if (wr->is_broken || wr->recv == NULL)
         return;
     if (!wd_codec_get(body, &m)) {
-        log_at_detail(LVL_WARNING, NULL,
-            "All pgpools of a cluster need one version: pgpool --version on each.",
-            "watchdog: a message of pgpool %d could not be read", from);
+        if (log_limit_pass(&wr->unread_limit))
+            log_at_detail(LVL_WARNING, NULL,
+                "All pgpools of a cluster need one version: pgpool --version on each.",
+                "watchdog: a message of pgpool %d could not be read", from);
         return;
     }
     wake_clock(wr);
@@ -497,6 +499,7 @@ struct wd_raft *wd_raft_new(struct loop *lp, const struct wd_raft_opts *opts,
     wr->owner = owner;
     wr->state = state;
     wr->self = opts->self;
+    wr->unread_limit.burst = 5;
     list_init(&wr->sent);
     task_init(&wr->tell_sent, on_tell_sent);
     for (i = 0; i < WD_MAX_MEMBERS; i++)
