@@ -178,4 +178,25 @@ bool scram_client_is_done(const struct scram_client *c);
 /* After SCRAM_DONE: the keys used, for the next link of this user. */
 void scram_client_keys(const struct scram_client *c, struct scram_keys *out);
 
+/* ---- neither: an exchange of others that is passed on ---- */
+
+/* Private to scram_watch.c. A zeroed struct begins; end it with scram_watch_fini. */
+struct scram_watch {
+    int state;
+    struct buf auth_message; /* what both sign, as far as it has passed */
+    uint8_t proof[SCRAM_KEY_BYTES];
+};
+
+/* The body of a message of the client: SASLInitialResponse, then SASLResponse; and what the server
+ * says in between. What is no exchange without channel binding is not followed. */
+void scram_watch_client(struct scram_watch *w, struct slice body);
+void scram_watch_server(struct scram_watch *w, struct slice data);
+/* True when the proof has passed. */
+bool scram_watch_is_whole(const struct scram_watch *w);
+/* The keys that the proof was made of, when it fits the verifier. */
+bool scram_watch_keys(
+    const struct scram_watch *w, const struct scram_verifier *v, struct scram_keys *out);
+/* Wipes and frees. */
+void scram_watch_fini(struct scram_watch *w);
+
 #endif

@@ -52,6 +52,10 @@ const char *login_auth_default_query(bool fallback);
 const char *login_auth_role_query(void);
 /* The one that says whether role $1 is 'locked' or 'expired'; no row: it is not there. */
 const char *login_auth_login_query(void);
+/* The one that fetches the verifier of $1, behind a login that the server has judged. */
+const char *login_auth_keys_query(void);
+/* True while what opens other servers for the user is being looked for. */
+bool login_auth_is_learning(const struct login_auth *sa, struct slice user);
 /* Who asks what, where. Strings live as long as the settings, or as the caller's. */
 struct auth_way {
     const char *user;  /* empty: nobody does */

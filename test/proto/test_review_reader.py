@@ -330,7 +330,8 @@ def test_one_setting_lets_password_users_read_on_standbys(cluster, start_pool):
             (node.data / "pg_hba.conf").write_text("host all by_password all scram-sha-256\n" + text, encoding="utf-8")
             node.reload()
         pool = pool_for(start_pool, cluster, load_balance_mode=True, num_init_children=1, backend_weight0=0,
-                        backend_weight1=1, backend_weight2=0, connect_timeout=3000, sr_check_user="postgres")
+                        backend_weight1=1, backend_weight2=0, connect_timeout=3000, sr_check_user="postgres",
+                        auth_learn_keys=False)
         wait_settled(pool, 0)
         assert port() == str(cluster.nodes[0].port)
         assert "(auth_user = 'postgres' will do" in pool.log()

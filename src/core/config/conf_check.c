@@ -197,7 +197,10 @@ static void conf_note_passed_on(struct conf_reading *load, const struct conf *c)
         c->sr_check_user[0] == '\0' ? "" : "'");
     CONF_COMPLAIN_AT(load, CONF_NOTE, "load_balance_mode", hint,
         "where servers ask for passwords, users who are not in pool_passwd read on the primary "
-        "alone");
+        "alone%s",
+        c->auth_learn_keys != CONF_LEARN_OFF && c->sr_check_user[0] != '\0'
+            ? ", unless sr_check_user may read pg_authid"
+            : "");
 }
 
 static void conf_check_balance(struct conf_reading *load, const struct conf *c)

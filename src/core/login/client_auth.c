@@ -153,6 +153,7 @@ void client_auth_free(struct client_auth **ap)
     auth_lookup_cancel(&a->wait);
     client_auth_close(a);
     scram_server_fini(&a->scram);
+    client_auth_watch_free(a);
     cred_free(&a->stored);
     cred_free(&a->mapped);
     secret_free(&a->password);

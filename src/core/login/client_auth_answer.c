@@ -100,6 +100,8 @@ void lookup_keep(struct login_auth *sa, struct lookup *l, struct slice key, int 
         login_auth_put_role(sa, user, slice_of_str(l->role), l->row != LOOKUP_NO_ROW);
     else if (l->kind == AUTH_LOOKUP_LOGIN)
         keep_login(sa, user, l);
+    else if (l->kind == AUTH_LOOKUP_KEYS)
+        login_learn_take(sa, user, &l->waiters, secret_slice(&l->secret));
     else if (auth_book_put_answer(sa->book, buf_slice(&l->book_name), key, l->row != LOOKUP_NO_ROW,
                  l->row == LOOKUP_NAME_AND_SECRET ? secret_slice(&l->secret) : slice_of(NULL, 0),
                  loop_now_us(sa->be->loop)))

@@ -60,6 +60,8 @@ struct login_auth {
     struct auth_seen *opened; /* names whose first login was here while entries were closed */
     struct auth_seen *seen;   /* names whose first login was here; NULL: none yet */
     struct auth_asked *asked; /* names of whom a server was asked how it asks; NULL: none yet */
+    struct list learners;     /* logins whose keys are being found */
+    int64_t learn_after_us;   /* none are looked for before that */
     int64_t failed_until_us;  /* asking in the way of failed_key is taken to fail up to then */
     struct buf failed_key;
     struct prep *last_lookup; /* statement that was asked last: its name is made once */
@@ -79,8 +81,9 @@ bool login_auth_was_barred(struct login_auth *sa, struct slice user);
 
 enum auth_lookup_kind {
     AUTH_LOOKUP_SECRET,
-    AUTH_LOOKUP_ROLE, /* is the user a member? */
-    AUTH_LOOKUP_LOGIN /* may the user log in? Kept as two memberships that no role can have */
+    AUTH_LOOKUP_ROLE,  /* is the user a member? */
+    AUTH_LOOKUP_LOGIN, /* may the user log in? Kept as two memberships that no role can have */
+    AUTH_LOOKUP_KEYS   /* what tells the keys of a login that was passed on: login_learn.c */
 };
 
 /* Where, as whom and how it is looked up about `user`, a client of `database`. */
@@ -94,6 +97,8 @@ void auth_way_put_key(const struct auth_way *way, struct buf *out);
 #define AUTH_ROLE_OURS      '\1' /* what no role's name begins with */
 #define AUTH_ROLE_CAN_LOGIN "\1can log in"
 #define AUTH_ROLE_IS_VALID  "\1is not expired"
+/* When somebody was last asked for the user's verifier. */
+#define AUTH_ROLE_WAS_LEARNED "\1was learned"
 /* A name that no role has. */
 #define AUTH_NOBODY "\1nobody"
 
@@ -189,6 +194,7 @@ struct client_auth {
     char *server_user;     /* NULL: servers know the user by the same name */
     int64_t stored_age_us; /* of the answer of auth_query that was used */
     struct scram_server scram;
+    struct scram_watch *watch; /* of an exchange that is passed on; NULL: nothing is learned */
     bool got_keys;
     uint32_t peer_uid; /* of the process at the other end of a Unix socket */
     uint8_t salt[CRED_MD5_SALT_BYTES];
@@ -325,6 +331,18 @@ void client_auth_check_peer(struct client_auth *a);
 void client_auth_open_link(struct client_auth *a);
 /* The password goes to the server on that link. */
 void client_auth_give_link(struct client_auth *a, struct slice password);
+
+/* login_learn.c: SCRAM is passed on. What the client says (the body of its message), and the
+ * server. */
+void client_auth_watch_client(struct client_auth *a, struct slice body);
+void client_auth_watch_server(struct client_auth *a, struct slice data);
+void client_auth_watch_free(struct client_auth *a);
+/* The server has let it in: looks for what opens others, which goes into the book later. */
+void client_auth_learn_keys(struct client_auth *a);
+/* An answer for those who wait: what the server has stored about `user`, or nothing. */
+void login_learn_take(
+    struct login_auth *sa, struct slice user, const struct list *waiters, struct slice secret);
+void login_learners_close(struct login_auth *sa);
 
 /* console_auth.c: who may enter the virtual database. */
 /* The line of pool_hba.conf is known, or there is none. True: pcp.conf judges, and what it has is

@@ -62,6 +62,8 @@ static void link_relay(struct client_auth *a, struct slice body, const char *msg
         wire_put_auth(&out, AUTH_SASL, buf_slice(&list));
         buf_free(&list);
     } else {
+        if (code == AUTH_SASL_CONTINUE)
+            client_auth_watch_server(a, slice_of(body.p + 4, body.n - 4));
         buf_put(&out, msg, n);
     }
     if (a->step == AUTH_STEP_RELAY)
@@ -84,8 +86,10 @@ bool client_auth_passes_on(struct client_auth *a, const struct link *link, struc
     struct err err = {0};
 
     client_auth_answered(a);
-    if (!auth_is_tls(&a->facts) || !stream_is_tls(&link->stream) || !is_bindable_scram(body))
+    if (!auth_is_tls(&a->facts) || !stream_is_tls(&link->stream) || !is_bindable_scram(body)) {
+        client_auth_watch_client(a, body);
         return true;
+    }
     err_set_fatal(&err, "28000",
         "SCRAM is not passed on where the client's connection and the server's both have TLS");
     err_detail(&err, "The server takes it for an attack that the client is not offered to bind the "

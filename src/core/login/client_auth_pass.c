@@ -25,8 +25,10 @@ static void auth_learn(struct client_auth *a)
         buf_free(&mapped);
         return;
     }
-    if (a->plan.proof == AUTH_PROOF_SERVER) /* of the pool's user, whatever the client is called */
-        name = pool_book_name(a->who.req->pool);
+    if (a->plan.proof == AUTH_PROOF_SERVER) {
+        name = pool_book_name(a->who.req->pool); /* whatever the client is called */
+        client_auth_learn_keys(a);
+    }
     if (a->plan.keep_password && !secret_is_empty(&a->password))
         auth_book_learn_password(a->sa->book, name, secret_slice(&a->password));
     if (a->got_keys)

@@ -218,6 +218,8 @@ static const char *prober_sql(const struct prober *p, const struct lookup *l)
         return login_auth_role_query();
     if (l->kind == AUTH_LOOKUP_LOGIN)
         return login_auth_login_query();
+    if (l->kind == AUTH_LOOKUP_KEYS)
+        return login_auth_keys_query();
     return *p->query != '\0' ? p->query : login_auth_default_query(prober_falls_back(p));
 }
 
@@ -347,6 +349,14 @@ static void refuse_answer(const struct prober *p, struct lookup *l)
     lookup_finish(l, &err);
 }
 
+static const char *hint_denied(enum auth_lookup_kind kind)
+{
+    if (kind == AUTH_LOOKUP_KEYS)
+        return "Reads of users with passwords stay on the primary. Let it read pg_authid, or set "
+               "auth_user; with auth_learn_keys = off it is not tried.";
+    return "Create the function pgpool_user_lookup, see the manual, or set auth_query.";
+}
+
 /* True when the default function is not there, and the catalogue shall be tried instead. */
 static bool prober_may_fall_back(const struct prober *p, const struct lookup *l)
 {
@@ -380,16 +390,15 @@ static void prober_on_answer(struct prober *p)
             err_hint(&err, "Run auth_query by hand as auth_user.");
         }
         log_caused_detail(LVL_LOG, err.detail[0] != '\0' ? err.detail : NULL,
-            strcmp(err.sqlstate, "42501") == 0
-                ? "Create the function pgpool_user_lookup, see the manual, or set auth_query."
-                : NULL,
+            strcmp(err.sqlstate, "42501") == 0 ? hint_denied(l->kind) : NULL,
             "looking up users as \"%s\" failed: %s", p->user, err.msg);
         lookup_finish(l, &err);
         return;
     }
     if (is_failing(p->sa, buf_slice(&p->key)))
         p->sa->failed_until_us = 0;
-    if (l->row == LOOKUP_WRONG_ROW && l->kind == AUTH_LOOKUP_LOGIN) {
+    if (l->row == LOOKUP_WRONG_ROW &&
+        (l->kind == AUTH_LOOKUP_LOGIN || l->kind == AUTH_LOOKUP_KEYS)) {
         refuse_answer(p, l);
         return;
     }

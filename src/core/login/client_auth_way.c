@@ -27,6 +27,10 @@ static const char login_query[] = "SELECT rolname, CASE WHEN NOT rolcanlogin THE
                                   " WHEN rolvaliduntil < pg_catalog.now() THEN 'expired' END"
                                   " FROM pg_catalog.pg_roles WHERE rolname = $1";
 
+/* Nobody's operators and functions: who asks may be a superuser. */
+static const char keys_query[] = "SELECT rolname, rolpassword FROM pg_catalog.pg_authid"
+                                 " WHERE rolname OPERATOR(pg_catalog.=) $1";
+
 const char *login_auth_default_query(bool fallback)
 {
     return fallback ? default_catalogue : default_function;
@@ -40,6 +44,11 @@ const char *login_auth_role_query(void)
 const char *login_auth_login_query(void)
 {
     return login_query;
+}
+
+const char *login_auth_keys_query(void)
+{
+    return keys_query;
 }
 
 static const char *first_of(const char *a, const char *b, const char *c)

@@ -157,6 +157,7 @@ void login_auth_reload(struct login_auth *sa, const struct conf_gen *gen)
     login_auth_forget_asked(sa);
     sa->use_fallback = false;
     sa->fallback_targets = 0;
+    sa->learn_after_us = 0;
 }
 
 struct login_auth *login_auth_new(const struct login_worker *worker, const struct conf_gen *gen)
@@ -173,6 +174,7 @@ struct login_auth *login_auth_new(const struct login_worker *worker, const struc
     list_init(&sa->role_lru);
     list_init(&sa->probers);
     list_init(&sa->owing);
+    list_init(&sa->learners);
     sa->key_path = passwd_key_path(paths->key[0] != '\0' ? paths->key : NULL);
     login_auth_reload(sa, gen);
     return sa;
@@ -184,6 +186,7 @@ void login_auth_free(struct login_auth **sap)
 
     if (sa == NULL)
         return;
+    login_learners_close(sa);
     auth_probers_close(sa);
     job_leave(&sa->opener);
     login_auth_forget_seen(sa);

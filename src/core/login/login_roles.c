@@ -68,6 +68,8 @@ static int64_t role_believed_us(const struct login_auth *sa, struct slice role)
         *sa->be->conf->auth_user == '\0' &&
         (slice_eq_str(role, AUTH_ROLE_CAN_LOGIN) || slice_eq_str(role, AUTH_ROLE_IS_VALID));
 
+    is_spared = is_spared || slice_eq_str(role, AUTH_ROLE_WAS_LEARNED);
+
     return (is_spared && ms < LOGIN_BELIEVED_MS ? LOGIN_BELIEVED_MS : ms) * 1000;
 }
 

@@ -87,9 +87,11 @@ static inline bool plan_ask_is_over(const struct plan *b)
 struct plan *plan_none(void);
 /* Makes another when this client's reads can be balanced at all. */
 void plan_begin(struct client *c);
-/* The standby of `link` asks, and nothing known answers it: reads of the session stay at home. SHOW
- * says so, and once an hour for each user the log. */
-void exchange_note_no_login(struct client *c, const struct link *link);
+/* The standby of `link` asks, and nothing known answers it, or it refuses the user: reads of the
+ * session stay at home. SHOW says so, and once an hour for each user the log. */
+void exchange_note_no_login(struct client *c, const struct link *link, const struct err *refusal);
+/* And so it is from now on; or for a moment, while what answers it is being looked for. */
+void exchange_avoid_no_login(struct client *c, const struct link *link, const struct err *refusal);
 /* Frees it. Harmless without one. */
 void plan_free(struct client *c);
 /* What the router says of `sql`. `facts`: those of plan_facts. When d->must_ask is set: plan_ask,

@@ -173,6 +173,90 @@ START_TEST(test_duel_wrong_password)
 }
 END_TEST
 
+/* The first message as it stands in a packet of the client. */
+static void watch_first(struct scram_watch *w, const char *mechanism, const struct buf *data)
+{
+    struct buf body = {0};
+
+    buf_put_cstr(&body, mechanism);
+    buf_put_u32(&body, (uint32_t)data->len);
+    buf_put(&body, data->data, data->len);
+    scram_watch_client(w, buf_slice(&body));
+    buf_free(&body);
+}
+
+/* An exchange that is only passed on: whether the proof is right is seen by the verifier alone. */
+static bool watched(const struct scram_verifier *v, const char *password,
+    const struct scram_verifier *looked_up, struct scram_keys *keys)
+{
+    struct duel_conf c = conf_of(v, password);
+    struct scram_watch w = {0};
+    const char *mechanism;
+    struct err err = {0};
+    struct buf a = {0};
+    struct buf b = {0};
+    struct duel d = {0};
+    bool is_known;
+
+    scram_client_init(&d.client, &c.client);
+    scram_server_init(&d.server, &c.server);
+    (void)scram_client_start(
+        &d.client, slice_of(SCRAM_NAME "\0", sizeof SCRAM_NAME + 1), &mechanism, &a, &err);
+    watch_first(&w, mechanism, &a);
+    (void)scram_server_start(&d.server, str(mechanism), buf_slice(&a), &b, &err);
+    ck_assert(!scram_watch_is_whole(&w));
+    scram_watch_server(&w, buf_slice(&b));
+    buf_clear(&a);
+    (void)scram_client_step(&d.client, buf_slice(&b), &a, &err);
+    ck_assert(!scram_watch_keys(&w, looked_up, keys));
+    scram_watch_client(&w, buf_slice(&a));
+    ck_assert(scram_watch_is_whole(&w));
+    is_known = scram_watch_keys(&w, looked_up, keys);
+    scram_watch_fini(&w);
+    duel_end(&d);
+    buf_free(&a);
+    buf_free(&b);
+    return is_known;
+}
+
+START_TEST(test_watched_exchange)
+{
+    static const char plus[] = SCRAM_NAME_PLUS "\0\0\0\0\11p=x,,n=,r=a";
+    static const char bound[] = SCRAM_NAME "\0\0\0\0\13p=x,,n=,r=a";
+    static const struct scram_keys none;
+    struct scram_watch w = {0};
+    struct scram_verifier v;
+    struct scram_verifier changed;
+    struct scram_keys keys;
+    struct duel_conf c;
+    struct duel d;
+
+    build("geheim", 4096, &v);
+    build("neu", 4096, &changed);
+    ck_assert(watched(&v, "geheim", &v, &keys));
+    c = conf_of(&v, "");
+    c.client.keys = &keys;
+    memset(c.server.nonce, 33, sizeof c.server.nonce);
+    duel_run(&d, &c);
+    ck_assert_int_eq(d.server_status, SCRAM_DONE);
+    duel_end(&d);
+    ck_assert(!watched(&v, "falsch", &v, &keys));
+    ck_assert_mem_eq(&keys, &none, sizeof keys);
+    ck_assert(!watched(&v, "geheim", &changed, &keys));
+    ck_assert_mem_eq(&keys, &none, sizeof keys);
+    scram_watch_client(&w, slice_of(plus, sizeof plus - 1));
+    scram_watch_server(&w, str("r=ab,s=YQ==,i=1"));
+    scram_watch_client(&w, str("c=biws,r=ab,p=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="));
+    ck_assert(!scram_watch_is_whole(&w));
+    scram_watch_fini(&w);
+    scram_watch_client(&w, slice_of(bound, sizeof bound - 1));
+    scram_watch_server(&w, str("r=ab,s=YQ==,i=1"));
+    scram_watch_client(&w, str("c=biws,r=ab,p=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="));
+    ck_assert(!scram_watch_is_whole(&w));
+    scram_watch_fini(&w);
+}
+END_TEST
+
 /* A pooler in the middle: the client proves itself to us by a verifier; with the keys that its
  * proof gives we log in to the server that has the same verifier. */
 START_TEST(test_pass_through_keys)
@@ -578,6 +662,7 @@ int main(void)
     LOOP(tc, test_duel_iterations, iteration_counts);
     tcase_add_test(tc, test_duel_wrong_password);
     tcase_add_test(tc, test_pass_through_keys);
+    tcase_add_test(tc, test_watched_exchange);
     tcase_add_test(tc, test_server_has_to_prove);
     tcase_add_test(tc, test_mock_denies);
     tcase_add_test(tc, test_channel_binding);

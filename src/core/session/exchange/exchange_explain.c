@@ -66,7 +66,7 @@ static void explain_present_link(
                                                                    : ROUTE_R_TX_PRIMARY);
 }
 
-void exchange_note_no_login(struct client *c, const struct link *link)
+void exchange_note_no_login(struct client *c, const struct link *link, const struct err *refusal)
 {
     struct client_log_scope scope;
     struct buf detail = {0};
@@ -80,17 +80,21 @@ void exchange_note_no_login(struct client *c, const struct link *link)
         shm_write_end(&c->row->seq);
     }
     client_log_enter(&scope, c);
-    buf_printf(&detail, "It asks for %s, and nothing that is known of the user answers that.",
-        auth_server_text((enum auth_server)link->asks));
-    buf_put_byte(&detail, '\0');
+    if (refusal != NULL)
+        buf_printf(&detail, "%s%c", refusal->msg, '\0');
+    else
+        buf_printf(&detail, "It asks for %s, and nothing that is known of the user answers that.%c",
+            auth_server_text((enum auth_server)link->asks), '\0');
     buf_printf(&hint,
-        "Let passwords be looked up (auth_user = '%s' will do where that role may read pg_authid), "
-        "or add the user to pool_passwd. PGPOOL EXPLAIN and SHOW POOL_CLIENTS tell whom it "
-        "concerns; the log tells of a user once an hour.%c",
+        "Let sr_check_user read pg_authid (see auth_learn_keys), let passwords be looked up "
+        "(auth_user = '%s' will do where that role may read pg_authid), or add the user to "
+        "pool_passwd. PGPOOL EXPLAIN and SHOW POOL_CLIENTS tell whom it concerns; the log tells of "
+        "a user once an hour.%c",
         c->ss->conf->sr_check_user[0] == '\0' ? "..." : c->ss->conf->sr_check_user, '\0');
     log_caused_detail(is_due ? LVL_LOG : LVL_DEBUG1, detail.data, hint.data,
-        "node %d asks user \"%s\" for a password: reads of this session stay on node %d",
-        link->pool->cluster_node, c->pool->names, c->pool->cluster_node);
+        "node %d %s user \"%s\"%s: reads of this session stay on node %d", link->pool->cluster_node,
+        refusal != NULL ? "refuses" : "asks", c->pool->names,
+        refusal != NULL ? "" : " for a password", c->pool->cluster_node);
     client_log_leave(&scope);
     buf_free(&detail);
     buf_free(&hint);

@@ -29,9 +29,7 @@ static void on_auth(void *owner, struct link *link, const char *msg, size_t n)
     if (message_is_auth_ok(msg, n))
         return;
     if (link->pool->cluster_node != c->pool->cluster_node) {
-        exchange_note_no_login(c, link);
-        c->sstate->avoid_node = link->pool->cluster_node;
-        c->sstate->avoid_until_us = INT64_MAX; /* reads stay on the primary */
+        exchange_avoid_no_login(c, link, NULL);
         leg_forget_loan(c);
         link_close(link);
         client_unpark(c);

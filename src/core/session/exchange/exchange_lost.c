@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "config/conf.h"
+#include "login/login_auth.h"
 #include "wire/message.h"
 #include "wire/writer.h"
 
@@ -127,6 +128,15 @@ static void avoid_node(struct client *c, int node)
     c->sstate->avoid_until_us = loop_now_us(c->ss->loop) + LOST_AVOID_US;
 }
 
+void exchange_avoid_no_login(struct client *c, const struct link *link, const struct err *refusal)
+{
+    avoid_node(c, link->pool->cluster_node);
+    if (login_auth_is_learning(c->ss->auth, pool_user(c->pool)))
+        return; /* it may be known by then */
+    exchange_note_no_login(c, link, refusal);
+    c->sstate->avoid_until_us = INT64_MAX; /* reads stay on the primary */
+}
+
 /* The server cannot be reached, or starts, or stops: another try may do. */
 static bool is_server_trouble(const struct err *err)
 {
@@ -141,6 +151,11 @@ static void lost_opening(struct client *c, struct link *link, const struct err *
     int64_t now = loop_now_us(c->ss->loop);
     struct err told = *err;
 
+    if (strncmp(err->sqlstate, "28", 2) == 0 && link->pool->cluster_node != c->pool->cluster_node) {
+        exchange_avoid_no_login(c, link, err); /* it has another password, or other rules */
+        client_unpark(c);
+        return;
+    }
     if (is_server_trouble(err) &&
         (s->errand->homeless_until_us == 0 || now < s->errand->homeless_until_us)) {
         if (link->pool->cluster_node != c->pool->cluster_node) {
