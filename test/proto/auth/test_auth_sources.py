@@ -346,7 +346,7 @@ def twin(server):
 
 
 @pytest.mark.parametrize("source, mode", [("query", "session"), ("query", "transaction"), ("plain", "session"),
-                                          ("plain", "transaction"), ("relay", "session")])
+                                          ("plain", "transaction"), ("relay", "session"), ("learned", "session")])
 def test_reads_go_to_a_second_server_that_asks(server, twin, pools, source, mode):
     """The login opens one server; the reader on the other logs in by itself, if anything is known."""
     secret = house.make_user(server, "reader", "scram")
@@ -360,7 +360,7 @@ def test_reads_go_to_a_second_server_that_asks(server, twin, pools, source, mode
     elif source == "plain":
         pool = pools([server.address, twin.address], hba=SCRAM_ALL, passwd="reader:reader_pw\n", **conf)
     else:
-        pool = pools([server.address, twin.address], **conf)
+        pool = pools([server.address, twin.address], auth_learn_keys=source == "learned", **conf)
 
     def ports():
         with Wire(pool.address) as w:
