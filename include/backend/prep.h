@@ -58,6 +58,7 @@ struct prep {
     bool names_one;                 /* the session's: what it returns is another statement's */
     bool is_plain;                  /* the session's: it is a statement that only touches rows */
     bool may_commit;                /* the session's: it runs code that may end its transaction */
+    bool runs_code;                 /* the session's: that somebody has made */
     uint8_t kept;                   /* the query cache's: what its text says; 0: not looked at */
     bool keeps_time;                /* the session's: a literal in it is the time of its Parse */
     uint32_t counted;               /* the session's: stmtstats_handle, in its figures */

@@ -264,6 +264,9 @@ bool route_says_serializable(struct slice value);
 bool route_begins_tx(const struct sql_facts *facts);
 /* A lone statement that calls no function and writes nothing by itself; views of it may. */
 bool route_is_plain_read(const struct sql_facts *facts);
+/* Code that somebody has made may run in it, by its text: a function that is none of pg_catalog's
+ * well-known ones, CALL, DO. Not what triggers, views and operators run. */
+bool route_runs_made_code(const struct sql_facts *facts);
 /* True when what the catalogue says of names may be different behind it: also DO, which may do
  * anything, but not functions and procedures, which are called too often for that. */
 bool route_changes_schema(const struct sql_stmt *s);

@@ -173,6 +173,29 @@ static bool check_function(struct route_case *c, const struct sql_func *f)
     return (bits & (ROUTE_FUNC_VOLATILE | ROUTE_FUNC_MISSING)) != 0;
 }
 
+static bool is_made(const struct sql_func *f)
+{
+    return (f->flags & SQL_FUNC_FIELD) == 0 && !is_pg_catalog(f->schema) &&
+           (f->schema.n != 0 || builtin_of(f->name) == BUILTIN_NO);
+}
+
+bool route_runs_made_code(const struct sql_facts *facts)
+{
+    uint32_t i;
+    uint32_t j;
+
+    for (i = 0; i < facts->nstmts; i++) {
+        const struct sql_stmt *s = &facts->stmts[i];
+
+        if (s->kind == SQL_CALL || s->kind == SQL_DO)
+            return true;
+        for (j = 0; j < s->nfuncs; j++)
+            if (is_made(&s->funcs[j]))
+                return true;
+    }
+    return false;
+}
+
 /* False when it calls a volatile function. */
 static bool check_name(struct route_case *c, enum route_question_kind kind, struct slice name)
 {

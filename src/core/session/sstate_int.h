@@ -137,6 +137,7 @@ struct sstate {
     uint8_t phase;            /* enum phase */
     uint8_t mode : 2;         /* enum conf_pool_mode */
     uint8_t ran_code : 1;     /* that may have left something in it of which nothing is known */
+    uint8_t ran_made : 1;     /* code of users', by its text: what that has left is on its link */
     uint8_t tx : 2;           /* enum sstate_tx */
     bool is_counted : 1;      /* the statement at hand, as it waits for a link */
     bool has_temp_path : 1;   /* pg_temp may be in the search_path of the transaction */
@@ -451,6 +452,8 @@ void effects_here(
 #define EFFECTS_CALLS_NOTHING 0x80u
 /* It is one word of a transaction, which changes nothing but that. */
 #define EFFECTS_IS_TX_WORD 0x100u
+/* Also kept: code that somebody has made may run in it. */
+#define EFFECTS_RUNS_CODE 0x200u
 uint32_t effects_judge(const struct sql_facts *facts, struct slice sql);
 static inline uint32_t effects_traits(const struct sql_facts *facts, struct slice sql)
 {

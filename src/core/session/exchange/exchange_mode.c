@@ -209,7 +209,7 @@ int exchange_mode_change(struct client *c, int wanted, struct err *err)
 {
     struct sstate *s = c->sstate;
 
-    if (s->pins != 0)
+    if (sstate_is_tied(c))
         return refuse(err, "while the session is tied to its server connection",
             "SHOW POOL_CLIENTS says by what.");
     if (s->names.set != NULL && s->names.set->table.count > 0)

@@ -198,6 +198,7 @@ static void pass_batch(
     }
     run->end = q->sent.end;
     c->bound_count = q->prep->count;
+    c->sstate->ran_made = c->sstate->ran_made || q->prep->runs_code;
     if (c->ss->stmts != NULL && sql.p == NULL && !client_stmts_is_known(c, q->prep->counted))
         q->prep->counted = client_stmts_bound(c, prep_sql(q->prep));
     link_expect(c->link, OP_BIND);

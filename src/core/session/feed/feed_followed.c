@@ -217,6 +217,7 @@ HOT static void note_query(struct client *c, struct slice sql, uint32_t traits,
         prep_unref(&s->names.unnamed);
     s->errand->way.unnamed_epoch = 0;
     s->is_counted = false;
+    s->ran_made = s->ran_made || (traits & EFFECTS_RUNS_CODE) != 0;
     lent_expect_end(c, (may_be_skipped ? OP_QUERY | OP_NOTE : OP_QUERY) | s->errand->op_flags);
     count_statement(
         c->ss, c->link->pool->cluster_node, (enum count_kind)(traits & EFFECTS_COUNT_KIND));
@@ -252,7 +253,7 @@ static enum feed_step unread_query(
         c->ss->results->sent(c, slice_of(NULL, 0), NULL);
     c->kind->routed(c, ROUTED_UNREAD);
     watch_transaction(c, NULL);
-    note_query(c, sql, (uint32_t)kind, NULL, client_log_statements(c));
+    note_query(c, sql, (uint32_t)kind | EFFECTS_RUNS_CODE, NULL, client_log_statements(c));
     return FEED_PASS;
 }
 
@@ -665,6 +666,7 @@ static enum feed_step on_function_call(struct client *c, struct feed_run *run, s
     if (c->ss->results != NULL)
         c->ss->results->sent(c, slice_of(NULL, 0), NULL);
     c->sstate->is_counted = false;
+    c->sstate->ran_made = c->sstate->ran_made || function >= FIRST_MADE_OID;
     c->kind->routed(c, function < FIRST_MADE_OID ? ROUTED_CALL : ROUTED_CODE);
     lent_expect_end(c, OP_FUNCTION_CALL);
     client_note_statement(c, slice_of_str("<function call>"));

@@ -260,6 +260,7 @@ static void note_discarded(struct sstate *s)
     }
     s->errand->mark_pins &= PIN_BIT(SESSION_MODE);
     s->errand->was_discarded = true;
+    s->ran_made = 0;
 }
 
 WARM void follow_note_tag(struct client *c, struct slice tag)

@@ -86,6 +86,7 @@ void follow_portal_bound(
     if (p == NULL)
         return;
     c->bound_count = p->count;
+    s->ran_made = s->ran_made || p->runs_code;
     if (c->ss->stmts != NULL && !client_stmts_is_known(c, p->counted))
         p->counted = client_stmts_bound(c, prep_sql(p));
     client_orders_on_statement(c, prep_sql(p));

@@ -69,6 +69,7 @@ static void judge_new(struct client *c, struct prep *p)
     for (i = 0; i < facts->nstmts; i++)
         p->names_one = p->names_one || facts->stmts[i].kind == SQL_EXECUTE ||
                        facts->stmts[i].inner == SQL_EXECUTE;
+    p->runs_code = (effects_traits(facts, prep_sql(p)) & EFFECTS_RUNS_CODE) != 0;
     p->keeps_time = prep_keeps_time(p);
     p->is_plain = !p->has_effects && memchr(p->body, '\\', prep_sql(p).n) == NULL &&
                   (effects_traits(facts, prep_sql(p)) & EFFECTS_IS_PLAIN) != 0;

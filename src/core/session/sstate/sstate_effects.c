@@ -380,6 +380,8 @@ WARM uint32_t effects_judge(const struct sql_facts *facts, struct slice sql)
                           : 0);
     else if (is_tx_word(facts))
         traits |= EFFECTS_IS_TX_WORD;
+    if (route_runs_made_code(facts))
+        traits |= EFFECTS_RUNS_CODE;
     if (facts->traits != NULL)
         *facts->traits = traits;
     return traits;

@@ -12,6 +12,8 @@ bool sstate_is_tied(const struct client *c)
 {
     const struct sstate *s = c->sstate;
 
+    if (lent_keeps(s) && s->ran_made && c->kind == &c->ss->kinds->followed)
+        return true; /* no router looks at what that does */
     return s->pins != 0 || (lent_keeps(s) && (c->plan->rs.ties & ROUTE_TIE_STATE) != 0);
 }
 
