@@ -330,14 +330,23 @@ static void note_tx(struct client *c, const struct sql_stmt *st)
     }
 }
 
+/* What is noted comes behind a BEGIN that has no end. */
+static bool is_in_block(const struct sstate *s)
+{
+    const struct tx_end *e = s->errand->ends != NULL ? s->errand->ends : s->errand->ended;
+
+    while (e != NULL && e->next != NULL)
+        e = e->next;
+    return e != NULL ? e->kind == TX_END_BEGINS : !s->exchange.tx_is_string;
+}
+
 static void note_discard(struct client *c, const struct sql_stmt *st)
 {
     struct sstate *s = c->sstate;
 
     if (slice_ieq_str(st->name, "all")) {
         s->errand->untied |= s->pins & ~PIN_BIT(SESSION_MODE);
-        /* In a block it is refused: that is the same still. */
-        s->exchange.tx_is_over = s->exchange.tx_is_string && !s->exchange.has_tx_words;
+        s->exchange.tx_is_over = !is_in_block(s);
         names_drop_all(&c->sstate->errand->way, &c->link->preps, lent_names_run(c));
     } else if (slice_ieq_str(st->name, "temp") || slice_ieq_str(st->name, "temporary")) {
         s->pins &= ~PIN_BIT(TEMP_TABLE);
