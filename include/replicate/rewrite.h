@@ -139,6 +139,10 @@ void repl_table_sql(struct slice relation, struct buf *sql);
 /* Reads one into `columns`, behind those that are there, and counts it; the slices are kept. */
 void repl_table_row(
     const struct slice *values, struct repl_column *columns, struct repl_table *table);
+/* Appends the question which functions of the database, and tables with triggers, do another thing
+ * on each node, by the words of their texts, at most `limit`: for each whether it is a table ('t'
+ * or 'f'), its name, and how it is shown. */
+void repl_functions_sql(uint32_t limit, struct buf *sql);
 /* The table's name as a relation of the catalogue, quoted. */
 void repl_table_name(const struct sql_table *table, struct buf *out);
 

@@ -19,11 +19,12 @@ struct sessions;
 void sessions_mail_monitor(struct sessions *ss, enum mail_type type, const void *body, size_t len);
 /* A link of the node broke or could not be opened: the monitor looks at once. */
 void sessions_suspect_node(struct sessions *ss, int node);
-/* Somebody waits for the node to come back: the monitor looks now and then, also when health checks
- * are off. */
+/* Somebody waits for the node: the monitor looks now and then, also without health checks. */
 void sessions_look_again(struct sessions *ss, int node);
 /* The node that a session's own link goes to; VIEW_NO_NODE when there is none. */
 int sessions_write_node(struct sessions *ss);
+/* True once an hour, among all workers, for each user: something is to be said about it. */
+bool session_tells_again(struct session_shared *s, struct slice user, int64_t now_us);
 /* An evenly distributed number for the next session's choice of a node. */
 uint64_t session_next_choice(struct session_shared *s);
 

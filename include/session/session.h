@@ -77,7 +77,8 @@ struct sessions {
     const struct native_ops *native;       /* sessions that write to all nodes; NULL: none does */
     struct native_waiters *native_waiters; /* those that wait for each other; NULL: nobody has */
     struct native_decisions *decisions;    /* what those commit in two phases; NULL: nothing yet */
-    struct errand *spare_errands;          /* SPARE_ERRANDS at most */
+    struct native_functions *native_functions; /* what differs by node, by database */
+    struct errand *spare_errands;              /* SPARE_ERRANDS at most */
     unsigned nspare_errands;
     struct session_stmts *stmts;      /* NULL: statements are not counted apart */
     struct session_stmts *stmts_kept; /* while they are not: what was counted with before */

@@ -101,6 +101,7 @@ enum native_step {
     STEP_SNAPSHOT,       /* takes it */
     STEP_READ_ENDS,      /* what only read is over: COMMIT where it was */
     STEP_VERIFY,         /* the catalogue is asked whether a table is still what was planned for */
+    STEP_FUNCTIONS,      /* the catalogue is asked for functions that were there before */
     STEP_COMMITTED       /* the main node, whether what has failed there had committed part of it */
 };
 
@@ -179,6 +180,7 @@ struct native_exchange {
 enum native_verdict { NATIVE_GO, NATIVE_ASK, NATIVE_REFUSED };
 
 struct native_decision;
+struct native_functions;
 struct native_commit_ops;
 struct native_gate_ops;
 
@@ -244,6 +246,7 @@ struct native {
     struct slice planned;                /* the text that is planned: of an EXECUTE, what it runs */
     const struct sql_stmt *planned_stmt; /* the statement of `planned` */
     struct slice *values;
+    const struct native_functions *functions; /* NULL: not known yet */
     struct repl_number *numbers; /* of the sequences that it locks, as the main node has them */
     uint32_t nnumbers;
     uint32_t nnumbers_taken;            /* of these, from rows within a sequence of messages */
@@ -406,6 +409,14 @@ void native_numbers_take_row(struct native *n, struct slice body);
 /* Appends what puts the sequences of a leg right, in front of the statement; nothing, if it is the
  * main node's. */
 void native_numbers_sql(const struct native_leg *leg, struct buf *sql);
+
+/* native_functions.c: functions that were there before; else the question, whose answer is taken.
+ */
+bool native_functions_are_known(struct native *n);
+void native_functions_sql(struct buf *sql);
+void native_functions_take(struct native *n);
+/* What of the statement is one, and to be refused for that; else empty. */
+struct slice native_functions_used(const struct native *n, const struct sql_stmt *s);
 
 /* native_schema.c */
 void native_forget_tables(struct native *n);

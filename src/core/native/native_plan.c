@@ -369,6 +369,9 @@ enum native_verdict native_rewrite(
 {
     struct repl_catalog catalog = {known_table, n};
 
+    *plan = (struct repl_plan){.differs = native_functions_used(n, stmt)};
+    if (native_says_that_it_differs(n, plan))
+        return NATIVE_REFUSED;
     if (repl_is_plain(text, stmt)) {
         *plan = (struct repl_plan){0};
         return NATIVE_GO;

@@ -378,11 +378,31 @@ static void next_call(struct native *n)
     run(n);
 }
 
+/* Outside of a transaction, which an error of ours would spoil. */
+static bool ask_functions(struct native *n)
+{
+    struct buf sql = {0};
+
+    if (native_functions_are_known(n) || native_tx(n) != 'I' || n->wrapped)
+        return false;
+    native_functions_sql(&sql);
+    native_round(n, STEP_FUNCTIONS, true, -1);
+    native_ask(n, main_leg(n), buf_slice(&sql));
+    buf_free(&sql);
+    return true;
+}
+
+static void functions_answered(struct native *n)
+{
+    native_functions_take(n);
+    native_next(n);
+}
+
 void native_next(struct native *n)
 {
     if (n->step <= STEP_OPEN && (!native_may_begin(n) || native_legs_open(n) != 0))
         return;
-    if (n->gate.ops != NULL && !n->gate.ops->may_begin(n))
+    if (ask_functions(n) || (n->gate.ops != NULL && !n->gate.ops->may_begin(n)))
         return;
     if (native_begin_must_go(n, false))
         native_begin_all(n);
@@ -751,6 +771,7 @@ void native_answered(struct native *n)
         [STEP_SNAPSHOT] = n->gate.ops == NULL ? NULL : n->gate.ops->taken,
         [STEP_READ_ENDS] = native_finish,
         [STEP_VERIFY] = verify_answered,
+        [STEP_FUNCTIONS] = functions_answered,
         [STEP_COMMITTED] = native_committed_answered,
     };
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: PostgreSQL
- * rewrite_body.c: bodies of functions that are made, and of DO: what in them is another thing on
- * each node is named, by its words. Runs in: workers. Pure.
+ * rewrite_body.c: bodies of functions that are made or are there, and of DO: what in them is
+ * another thing on each node is named, by its words. Runs in: workers. Pure.
  *
- * A function runs on the servers alone, where nothing can be replaced; the text that makes it is
- * the only one that is ever seen of it, a trigger's for instance. */
+ * A function runs on the servers alone, where nothing can be replaced, a trigger's for instance. */
 #include "config.h"
 
 #include "base/arena.h"
@@ -84,4 +83,46 @@ bool repl_bodies(struct repl_work *w)
         return false;
     look(w, w->text, w->from, w->to, w->tok, false);
     return true;
+}
+
+/* ---- what was there before ---- */
+
+/* A regular expression of PostgreSQL: the words from above, in any case, the calls in front of a
+ * parenthesis. */
+static void put_words(struct buf *out)
+{
+    buf_printf(out, "\\m(");
+    for (unsigned i = 0; i < sizeof no_call / sizeof no_call[0]; i++)
+        buf_printf(out, "%s%s", i == 0 ? "" : "|", no_call[i]);
+    buf_printf(out, ")\\M|\\m(nextval|setval");
+    for (unsigned i = 0; i < sizeof call / sizeof call[0]; i++)
+        buf_printf(out, "|%s", call[i]);
+    for (unsigned i = 0; repl_call_name(i) != NULL; i++)
+        buf_printf(out, "|%s", repl_call_name(i));
+    buf_printf(out, ")\\s*\\(");
+}
+
+void repl_functions_sql(uint32_t limit, struct buf *sql)
+{
+    struct buf words = {0};
+
+    put_words(&words);
+    buf_printf(sql, "WITH f AS (SELECT p.oid, p.proname, n.nspname FROM pg_catalog.pg_proc p "
+                    "JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace "
+                    "JOIN pg_catalog.pg_language l ON l.oid = p.prolang "
+                    "WHERE n.nspname NOT IN ('pg_catalog', 'information_schema', 'pgpool_catalog') "
+                    "AND l.lanname NOT IN ('c', 'internal') AND p.prosrc ~* ");
+    repl_put_literal(sql, buf_slice(&words));
+    buf_printf(sql,
+        " AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend d WHERE d.deptype = 'e' "
+        "AND d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.objid = p.oid)) "
+        "SELECT 'f', f.proname, pg_catalog.format('%%I.%%I(%%s)', f.nspname, f.proname, "
+        "pg_catalog.pg_get_function_identity_arguments(f.oid)) FROM f UNION ALL "
+        "SELECT DISTINCT 't', c.relname, pg_catalog.format('%%I.%%I by its trigger %%I', "
+        "n.nspname, c.relname, t.tgname) FROM f JOIN pg_catalog.pg_trigger t ON t.tgfoid = f.oid "
+        "JOIN pg_catalog.pg_class c ON c.oid = t.tgrelid "
+        "JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace "
+        "WHERE NOT t.tgisinternal AND t.tgparentid = 0 ORDER BY 1, 3 LIMIT %u",
+        limit);
+    buf_free(&words);
 }

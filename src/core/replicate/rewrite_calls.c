@@ -42,6 +42,11 @@ static const struct {
     {"array_sample", NULL},
 };
 
+const char *repl_call_name(unsigned i)
+{
+    return i < sizeof calls / sizeof calls[0] ? calls[i].name : NULL;
+}
+
 enum repl_call repl_call_kind(const struct sql_func *f, const char **type)
 {
     *type = NULL;

@@ -77,6 +77,8 @@ bool repl_is_text_type(struct slice type);
 
 /* rewrite_calls.c: calls whose results differ. */
 enum repl_call { REPL_CALL_SAME, REPL_CALL_VALUE, REPL_CALL_SERIAL, REPL_CALL_OTHER };
+/* The names of calls, from 0 on; NULL: there are no more. */
+const char *repl_call_name(unsigned i);
 enum repl_call repl_call_kind(const struct sql_func *f, const char **type);
 /* Sequences whose numbers are taken: by the calls of a statement; by a column's default, or its
  * identity, where `table` is the name as written. */

@@ -455,8 +455,6 @@ uint64_t session_name_changes(const struct session_shared *s);
 void session_ddl_done(struct session_shared *s, unsigned ddl);
 /* A server says so, which counts once in `pause_us`. */
 void session_types_stale(struct session_shared *s, int64_t now_us, int64_t pause_us);
-/* True once an hour, among all workers, for each user: something is to be said about it. */
-bool session_tells_again(struct session_shared *s, struct slice user, int64_t now_us);
 /* A counter of one worker; the sum over all workers. */
 _Atomic uint64_t *session_count_cell(
     struct session_shared *s, int ordinal, int node, enum count_kind kind);

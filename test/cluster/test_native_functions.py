@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: PostgreSQL
+"""Native replication and functions that were there before pgpool was: what in them is another thing on each node is named in the log by the
+first session of a database, and refused with replication_nondeterministic = error."""
+from pgt import waits
+from pgt import wire as w
+from pgt.native import error_of, one
+
+NAMED = 'functions of database "postgres" tell the time, are random or take numbers of a sequence'
+BEFORE = """\
+create table stamped (id int primary key, at timestamptz);
+create table plain (id int primary key);
+create function stamp() returns trigger language plpgsql as $$ begin new.at := NOW(); return new; end $$;
+create trigger stamps before insert or update on stamped for each row execute function stamp();
+create function dice() returns float8 language sql volatile as $$ select Random() $$;
+create procedure puts() language sql as $$ insert into plain values ((extract(epoch from current_timestamp))::int) $$;
+create function adds(a int) returns int language sql volatile as $$ insert into plain values (a) returning id $$;
+create function knows() returns text language sql volatile as $$ select 'what is known now, and randomly' $$;
+"""
+
+
+def made_before(pair, **conf):
+    it = pair(**conf)
+    for node in it.nodes:
+        for sql in BEFORE.split(";\n"):
+            if sql.strip():
+                node.rows(sql)
+    it.pool.stop()
+    it.pool.start()
+    waits.wait_for("somebody is let in", lambda: let_in(it)).bye()
+    return it
+
+
+def let_in(it):
+    try:
+        return it.client()
+    except (w.WireClosed, OSError):
+        return None
+
+
+def lines(it):
+    return [line for line in it.pool.log().splitlines() if NAMED in line]
+
+
+def test_the_log_names_them_once(pair):
+    it = made_before(pair)
+    for _ in range(6):  # whichever worker they come to
+        with it.client() as c:
+            one(c, "insert into stamped values (1) on conflict do nothing")
+    found = lines(it)
+    assert len(found) == 1, found
+    for name in ("public.stamp()", "public.dice()", "public.puts()", "public.stamped by its trigger stamps"):
+        assert name in found[0], found
+    for name in ("adds", "knows", "fails_here"):
+        assert name not in found[0], found
+
+
+def test_what_uses_them_is_refused(pair):
+    it = made_before(pair, replication_nondeterministic="error")
+    refused = {"select dice()": "dice", "call puts()": "puts", "insert into stamped values (2)": "stamped",
+               "update stamped set id = 3 where id = 1": "stamped", "insert into plain select 5 where dice() > 2": "dice"}
+    with it.client() as c:
+        for sql, name in refused.items():
+            for parts in ((w.query(sql),), (w.parse(sql), w.bind(), w.execute(), w.SYNC)):
+                c.send(*parts)
+                got = error_of(c.ready())
+                assert got.sqlstate == "0A000" and f'"{name}" may differ' in got.text, (sql, got.text)
+        for sql in ("select adds(7)", "select knows()", "delete from plain", "select * from stamped"):
+            one(c, sql)
+        # Another one takes its place.
+        one(c, "create or replace function dice() returns float8 language sql volatile as $$ select 0.5::float8 $$")
+        one(c, "select dice()")
+    assert len(lines(it)) == 1
+
+
+def test_nobody_asks_where_it_is_allowed(pair):
+    it = made_before(pair, replication_nondeterministic="allow")
+    with it.client() as c:
+        one(c, "insert into stamped values (1)")
+    assert not lines(it)
