@@ -78,6 +78,8 @@ struct cache_far_call *cache_far_bump(
 /* For some seconds nobody finds or keeps anything that depends on this cell. Nobody else may use
  * it: a bump would end that. */
 void cache_far_bar(struct cache_far *f, cache_cell cell);
+/* The name of this machine, among those that share the servers; empty: it has none. */
+const char *cache_far_machine(const struct cache_far *f);
 /* None of its servers is to be asked for now. */
 bool cache_far_is_down(const struct cache_far *f);
 /* Writes into the log which servers do not answer, or do again: once for all processes. */

@@ -87,7 +87,8 @@ void qcache_settle_judged(const struct cache_deps *judged, struct cache_gens *ge
 
 /* Of the reply to so many statements the messages that are the result of one of them: [columns]
  * rows tag. p == NULL: they are something else, or those of another statement are, or it has
- * columns where it should have none, or the other way round. */
+ * columns where it should have none, or the other way round, or columns of a type whose values
+ * change without a write of their table. */
 struct slice qcache_result_in(
     struct slice in, unsigned number, unsigned nstatements, bool has_shape);
 
@@ -123,8 +124,9 @@ bool qcache_rules_function_is_safe(
 
 /* What a session has SET may change results. */
 bool qcache_setting_matters(struct slice name);
-/* What tells a server apart of which nothing but its address is known. False: nothing does. */
-bool qcache_put_address(struct buf *key, const char *host, int port);
+/* What tells a server apart of which nothing but its address is known, as this machine sees it.
+ * False: nothing does. */
+bool qcache_put_address(struct buf *key, const char *machine, const char *host, int port);
 
 /* --- qcache_judge.c: what the answer says --- */
 

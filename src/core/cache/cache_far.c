@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: PostgreSQL
- * cache_far.c: requests to memcached, on helper threads, each with a connection of its own.
- * Runs in: workers, the invalidator; on the loop, but for far_work. Who asked is told in time, also
- * when the thread still waits for a server that does not answer.
+ * cache_far.c: requests to memcached: look-ups, and results that are to be kept, over the loop's
+ * own connections (cache_far_line.c); what writers say, and all else where there are none of these,
+ * on helper threads, each with a connection of its own. Runs in: workers; on the loop, but for
+ * far_work. Who asked is told in time, also when a thread still waits for a server that does not
+ * answer.
  *
- * To wake a thread, and to be woken by it, costs more than what it does. So look-ups and results
- * that are to be kept, of all clients of one turn of the loop, go together, and those that come
+ * To wake a thread, and to be woken by it, costs more than what it does. So look-ups and results of
+ * all clients of one turn of the loop go together, and where they go to a thread, those that come
  * while they are on their way wait until they are back, or for a tick, should a server hang. A
  * result waits for the next look-up where there are many. */
 #include "config.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "base/list.h"
 #include "base/log.h"
@@ -37,6 +40,7 @@ struct cache_far {
     struct loop *loop;
     struct far_conn *idle[MAX_IDLE];
     unsigned nidle;
+    struct far_line *line; /* NULL: there is none */
     struct cache_far_call *retry;
     uint64_t retry_failures; /* how many there were when the retry began */
     struct list calls;
@@ -46,6 +50,7 @@ struct cache_far {
     int64_t asked_us;   /* the last look-up */
     struct task send;   /* what waits, at the end of the turn */
     struct timer later; /* sends it when that did not come by then */
+    char machine[256];
 };
 
 enum far_op { FAR_GET, FAR_SET, FAR_BATCHED, FAR_BUMP, FAR_BAR };
@@ -78,7 +83,7 @@ struct cache_far_call {
     struct cache_fill *fill; /* it ends with this */
 };
 
-static void req_free(struct far_req *r)
+void far_req_free(struct far_req *r)
 {
     buf_free(&r->result);
     mem_free(r->key_bytes);
@@ -99,6 +104,7 @@ static struct far_spec *spec_new(const struct conf *conf, struct cache_far_state
 
 static void on_send(struct task *t);
 static void on_later(struct timer *t);
+static void on_line_done(void *ctx, struct far_req *const *reqs, unsigned n, bool is_lost);
 
 struct cache_far *cache_far_open(
     struct cache *c, const struct conf *conf, struct jobs *jobs, struct loop *loop, struct err *err)
@@ -123,7 +129,10 @@ struct cache_far *cache_far_open(
         mem_free(f);
         return NULL;
     }
+    if (gethostname(f->machine, sizeof f->machine - 1) == -1)
+        f->machine[0] = '\0';
     f->idle[f->nidle++] = first;
+    f->line = far_line_new(f->spec, loop, on_line_done, f);
     atomic_store(&c->region->far.is_used, true);
     return f;
 }
@@ -141,7 +150,7 @@ static void call_free(struct cache_far_call **cp)
         call->req->call = NULL;
     if (call->req != NULL && !list_is_detached(&call->req->node)) {
         list_remove(&call->req->node); /* it was not sent */
-        req_free(call->req);
+        far_req_free(call->req);
     }
     mem_free(call);
     *cp = NULL;
@@ -166,9 +175,10 @@ void cache_far_close(struct cache_far **fp)
 
         call_free(&call);
     }
+    far_line_free(&f->line);
     while ((n = list_first(&f->waiting)) != NULL) {
         list_remove(n);
-        req_free(LIST_ENTRY(n, struct far_req, node));
+        far_req_free(LIST_ENTRY(n, struct far_req, node));
     }
     while ((n = list_first(&f->flying)) != NULL) {
         struct job *job = &LIST_ENTRY(n, struct far_job, node)->job;
@@ -208,7 +218,7 @@ static void far_wipe(struct job *job)
 
     far_conn_free(&j->conn);
     for (i = 0; i < j->nreqs; i++)
-        req_free(j->req[i]);
+        far_req_free(j->req[i]);
     mem_free(j->cells);
 }
 
@@ -271,33 +281,44 @@ static void call_done(struct job *job)
 static void call_timeout(struct timer *t)
 {
     struct cache_far_call *call = LIST_ENTRY(t, struct cache_far_call, timer);
+    struct cache_far *f = call->f;
 
-    if (call->op == FAR_BUMP || call->op == FAR_BAR)
+    if (call->op == FAR_BUMP || call->op == FAR_BAR) {
         tell_done(call, false);
-    else
-        tell_found(call, NULL);
+        return;
+    }
+    tell_found(call, NULL);
+    if (f->line != NULL)
+        far_line_check(f->line);
+}
+
+/* Of these, who still waits. */
+static void tell_all(struct far_req *const *reqs, unsigned n)
+{
+    unsigned i;
+
+    for (i = 0; i < n; i++) {
+        struct cache_far_call *call = reqs[i]->call;
+
+        if (call == NULL)
+            continue;
+        call->req = NULL;
+        reqs[i]->call = NULL;
+        tell_found(call, reqs[i]);
+    }
 }
 
 static void batch_done(struct job *job)
 {
     struct far_job *j = LIST_ENTRY(job, struct far_job, job);
     struct cache_far *f = job->owner;
-    unsigned i;
 
     list_remove(&j->node);
     f->nflying--;
     keep_conn(f, j);
     if (!list_is_empty(&f->waiting))
         task_post(f->loop, &f->send);
-    for (i = 0; i < j->nreqs; i++) {
-        struct cache_far_call *call = j->req[i]->call;
-
-        if (call == NULL)
-            continue;
-        call->req = NULL;
-        j->req[i]->call = NULL;
-        tell_found(call, j->req[i]);
-    }
+    tell_all(j->req, j->nreqs);
 }
 
 static struct far_job *job_new(struct cache_far *f, enum far_op op)
@@ -323,15 +344,23 @@ static bool is_one_young(const struct cache_far *f)
            loop_now_us(f->loop) - LIST_ENTRY(last, struct far_job, node)->since_us < YOUNG_US;
 }
 
+static unsigned take_waiting(struct cache_far *f, struct far_req **reqs)
+{
+    unsigned n = 0;
+    struct list *first;
+
+    while (n < FAR_BATCH && (first = list_first(&f->waiting)) != NULL) {
+        list_remove(first);
+        reqs[n++] = LIST_ENTRY(first, struct far_req, node);
+    }
+    return n;
+}
+
 static void send_batch(struct cache_far *f)
 {
     struct far_job *j = job_new(f, FAR_BATCHED);
-    struct list *n;
 
-    while (j->nreqs < FAR_BATCH && (n = list_first(&f->waiting)) != NULL) {
-        list_remove(n);
-        j->req[j->nreqs++] = LIST_ENTRY(n, struct far_req, node);
-    }
+    j->nreqs = take_waiting(f, j->req);
     j->since_us = loop_now_us(f->loop);
     list_init(&j->node);
     list_push_back(&f->flying, &j->node);
@@ -340,12 +369,47 @@ static void send_batch(struct cache_far *f)
     job_start(f->jobs, &j->job);
 }
 
+/* What was sent to a thread is in front of what comes behind it: results that a look-up may be
+ * for. */
+static bool may_use_line(const struct cache_far *f)
+{
+    return f->line != NULL && f->nflying == 0 && far_line_is_ready(f->line);
+}
+
+static void send_over_line(struct cache_far *f)
+{
+    struct far_req *reqs[FAR_BATCH];
+    unsigned n = take_waiting(f, reqs);
+
+    far_line_send(f->line, reqs, n);
+}
+
 static void send_waiting(struct cache_far *f)
 {
+    while (!list_is_empty(&f->waiting) && may_use_line(f))
+        send_over_line(f);
     while (!list_is_empty(&f->waiting) && f->nflying < MAX_FLYING && !is_one_young(f))
         send_batch(f);
     if (!list_is_empty(&f->waiting))
         timer_start(f->loop, &f->later, LOOP_TICK_MS);
+}
+
+/* What was lost is asked again, by a thread. */
+static void on_line_done(void *ctx, struct far_req *const *reqs, unsigned n, bool is_lost)
+{
+    struct cache_far *f = ctx;
+    unsigned i;
+
+    if (!is_lost)
+        tell_all(reqs, n);
+    for (i = 0; i < n; i++) {
+        if (is_lost)
+            list_push_back(&f->waiting, &reqs[i]->node);
+        else
+            far_req_free(reqs[i]);
+    }
+    if (is_lost)
+        task_post(f->loop, &f->send);
 }
 
 static void on_send(struct task *t)
@@ -477,6 +541,11 @@ struct cache_far_call *cache_far_bump(
     call->done = done;
     call->ctx = ctx;
     return call;
+}
+
+const char *cache_far_machine(const struct cache_far *f)
+{
+    return f->machine;
 }
 
 bool cache_far_is_down(const struct cache_far *f)

@@ -27,6 +27,11 @@ void far_conn_free(struct far_conn **cp)
     ASSERT(*cp == NULL);
 }
 
+unsigned far_conn_server(struct far_conn *c, const char *name, size_t len)
+{
+    UNREACHED();
+}
+
 void far_conn_run(struct far_conn *c, struct far_req *const *reqs, unsigned n)
 {
     UNREACHED();

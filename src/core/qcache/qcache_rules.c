@@ -5,7 +5,6 @@
 
 #include <regex.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/err.h"
 #include "base/mem.h"
@@ -63,13 +62,13 @@ static bool is_of_this_machine(const char *host)
            strcmp(host, "localhost") == 0 || strcmp(host, "::1") == 0;
 }
 
-bool qcache_put_address(struct buf *key, const char *host, int port)
+bool qcache_put_address(struct buf *key, const char *machine, const char *host, int port)
 {
-    char machine[256] = "";
+    bool is_here = is_of_this_machine(host);
 
-    if (is_of_this_machine(host) && gethostname(machine, sizeof machine - 1) == -1)
+    if (is_here && machine[0] == '\0')
         return false;
-    buf_put(key, machine, strlen(machine) + 1);
+    buf_put_cstr(key, is_here ? machine : "");
     buf_put(key, host, strlen(host) + 1);
     buf_put(key, &port, sizeof port);
     return true;

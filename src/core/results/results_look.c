@@ -54,7 +54,7 @@ static bool head_of(
     if (worker_of(c)->far == NULL || head->system != 0)
         return true;
     return pools_conf_address(client_sessions(c)->conf, node, &host, &port, &timeout_ms) &&
-           qcache_put_address(key, host, port);
+           qcache_put_address(key, cache_far_machine(worker_of(c)->far), host, port);
 }
 
 /* What a key is made of but for settings and the like. */

@@ -20,6 +20,7 @@ class Relay:
         self.server = server
         self.delay_s = 0.0
         self.take = lambda: CHUNK  # bytes at once, asked each time
+        self.note = lambda sock, data: None  # told what passes, and from whom
         self.hurt = 0  # connections that are to be reset
         self.open = threading.Event()  # cleared: nothing passes, nothing is closed
         self.open.set()
@@ -58,6 +59,7 @@ class Relay:
         try:
             data = one.recv(self.take())
             if data:
+                self.note(one, data)
                 other.sendall(data)
                 return
         except OSError:

@@ -2,11 +2,14 @@
 """test_cache_far: results and generations in real memcached servers, by the program cache_far_gate (test/unit/cache): several pgpools see each
 other's writes, what is lost never comes back to life, and a server that does not answer costs its time once."""
 import os
+import random
+import socket
 import subprocess
+import threading
 
 import pytest
 from memcached_house import IS_MISSING, Server
-from pgt import relay, waits
+from pgt import procs, relay, waits
 from pgt.wire import Address
 
 GATE = os.path.join(os.path.dirname(os.environ.get("PGPOOL_BIN", "")) or os.getcwd(), "cache_far_gate")
@@ -19,8 +22,8 @@ ROUNDS = 5
 
 class Gate:
     """One pgpool."""
-    def __init__(self, servers, timeout_ms=PATIENT_MS, host="127.0.0.1"):
-        self.process = subprocess.Popen([GATE, ", ".join(f"{host}:{s.port}" for s in servers), str(timeout_ms)], stdin=subprocess.PIPE,
+    def __init__(self, servers, timeout_ms=PATIENT_MS, host="127.0.0.1", path=None):
+        self.process = subprocess.Popen([GATE, str(path or ", ".join(f"{host}:{s.port}" for s in servers)), str(timeout_ms)], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, text=True)
 
     def ask(self, line):
@@ -170,3 +173,126 @@ def test_many_rows_are_told_at_once(servers):
             gate.close()
         for way in ways:
             way.close()
+
+
+class Watched:
+    """A gate, and a wire between it and its memcached on which it is seen what goes over which connection."""
+    def __init__(self, server):
+        self.sent = []  # (connection, bytes)
+        self.way = relay.Relay("127.0.0.2", Address("127.0.0.1", server.port))
+        self.way.note = lambda sock, data: self.sent.append((sock, data))
+        self.gate = Gate([server], PATIENT_MS, "127.0.0.2")
+        self.gate.keep("key", "it", "row")
+        waits.wait_for("look-ups do not go over a thread's connection", self.has_line)
+
+    def used_for(self, verb):
+        return {sock for sock, data in self.sent if data.startswith(verb)}
+
+    def has_line(self):
+        """Threads say what writers have to; no look-up came over the connection of one."""
+        self.sent.clear()
+        assert self.gate.get("key", "row") == ["hit", "it"] and self.gate.bump("other") == "done"
+        return self.used_for(b"get ") and self.used_for(b"set g:") and not self.used_for(b"get ") & self.used_for(b"set g:")
+
+    def close(self):
+        self.gate.close()
+        self.way.close()
+
+
+@pytest.fixture
+def watched(servers):
+    it = Watched(servers[0])
+    yield it
+    it.close()
+
+
+def test_look_ups_and_results_wake_no_thread(watched):
+    watched.sent.clear()
+    for n in range(20):
+        watched.gate.keep(f"key{n}", f"result{n}", f"row{n}")
+    assert len(watched.used_for(b"get ")) == 1, "one connection for all of them"
+    assert watched.used_for(b"set r:") | watched.used_for(b"add g:") == watched.used_for(b"get ")
+
+
+def test_an_answer_in_pieces(watched):
+    watched.way.take = lambda: random.randint(1, 300)
+    for n in range(5):
+        watched.gate.keep(f"key{n}", str(n) * 7000, f"row{n}")
+    assert all(watched.gate.get(f"key{n}", f"row{n}") == ["hit", str(n) * 7000] for n in range(5))
+
+
+def test_what_memcached_does_not_take_harms_nothing():
+    server = Server("-I", "4096", "-o", "slab_chunk_max=2048")
+    gate = Gate([server])
+    try:
+        gate.keep("small", "it", "row")
+        for n in range(20):
+            assert gate.get("large", "row") == ["miss"]
+            gate.ask(f"set large {'x' * 10000}")
+            assert gate.get("small", "row") == ["hit", "it"]
+            gate.keep(f"small{n}", f"it{n}", "row")
+    finally:
+        gate.close()
+        server.stop()
+
+
+def test_a_connection_that_is_lost_while_it_is_asked(watched):
+    """What was on its way is asked again, by a thread; nothing is distrusted for that."""
+    for _ in range(6):
+        watched.way.delay_s = 0.1
+        threading.Timer(0.05, watched.way.reset_one).start()
+        assert watched.gate.get("key", "row") in (["hit", "it"], ["dead"])
+        watched.way.delay_s = 0
+        waits.wait_for("it is asked again", lambda: watched.gate.get("key", "row") == ["hit", "it"])
+        waits.wait_for("look-ups have a connection again", watched.has_line)
+    assert watched.gate.ask("off") == ["0"]
+
+
+def test_a_unix_socket():
+    path = procs.folder("memcached") / "socket"
+    path.parent.chmod(0o777)
+    memcached = subprocess.Popen(["memcached", "-u", "nobody", "-s", str(path), "-a", "777"])
+    try:
+        waits.wait_for("memcached", path.exists)
+        gate = Gate([], PATIENT_MS, path=path)
+        for n in range(20):
+            gate.keep(f"key{n}", f"result{n}", f"row{n}")
+        assert gate.bump("row7") == "done"
+        assert [gate.get(f"key{n}", f"row{n}")[0] for n in range(20)] == ["miss" if n == 7 else "hit" for n in range(20)]
+        gate.close()
+    finally:
+        memcached.kill()
+        memcached.wait()
+
+
+def answer_nonsense(listener, asked):
+    def serve(sock):
+        while sock.recv(4096):
+            asked.add(sock)
+            sock.sendall(b"VALUE g: x\r\nBOGUS\r\n")
+
+    while True:
+        try:
+            sock, _ = listener.accept()
+        except OSError:
+            return
+        threading.Thread(target=serve, args=(sock,), daemon=True).start()
+
+
+def test_who_speaks_otherwise_is_no_memcached():
+    listener = socket.create_server(("127.0.0.1", 0))
+    asked = set()
+    threading.Thread(target=answer_nonsense, args=(listener, asked), daemon=True).start()
+
+    class Odd:
+        port = listener.getsockname()[1]
+    gate = Gate([Odd])
+
+    def is_dead():
+        assert gate.get("key", "row") == ["dead"]
+        return len(asked) >= 4  # threads, and the loop
+    try:
+        waits.wait_for("it was asked in all ways", is_dead)
+    finally:
+        gate.close()
+        listener.close()
