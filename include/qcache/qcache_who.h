@@ -13,6 +13,8 @@
 /* All sessions with these settings in this pool. */
 struct qcache_who {
     const struct pool *pool; /* its address alone means nothing: it is compared with what follows */
+    uint64_t npools_gone;    /* when that was looked at last, */
+    int64_t place_since_us;  /* and what the pool told then */
     struct varset *vars;     /* counted; NULL: nobody yet */
     int node;
     uint16_t user_len;

@@ -4,6 +4,7 @@
 
 #include "qcache/qcache.h"
 #include "wire/message.h"
+#include "wire/reader.h"
 
 /* Where in a reply we are. */
 enum part { PART_BEGIN, PART_ROWS, PART_TAG, PART_READY, PART_OTHER };
@@ -27,6 +28,39 @@ static enum part next_part(enum part at, char type)
     }
 }
 
+/* Types whose values change without a write of the table: names in the catalogue (regclass and its
+ * like, and their arrays), and places of rows, which VACUUM FULL and CLUSTER give anew. */
+static bool moves_by_itself(uint32_t type)
+{
+    static const uint32_t types[] = {24, 27, 1008, 1010, 2202, 2203, 2204, 2205, 2206, 2207, 2208,
+        2209, 2210, 2211, 3734, 3735, 3769, 3770, 4089, 4090, 4096, 4097, 4191, 4192};
+    size_t i;
+
+    for (i = 0; i < sizeof types / sizeof types[0]; i++)
+        if (types[i] == type)
+            return true;
+    return false;
+}
+
+static bool has_such_columns(struct slice columns)
+{
+    struct wire_reader r;
+    uint16_t n;
+    bool has = false;
+
+    wire_reader_init(&r, columns);
+    for (n = wire_get_u16(&r); n > 0 && !r.bad && !has; n--) {
+        (void)wire_get_cstr(&r);
+        (void)wire_get_u32(&r); /* the table */
+        (void)wire_get_u16(&r); /* its column */
+        has = moves_by_itself(wire_get_u32(&r));
+        (void)wire_get_u16(&r); /* the type's size, */
+        (void)wire_get_u32(&r); /* its modifier */
+        (void)wire_get_u16(&r); /* and the format */
+    }
+    return has;
+}
+
 struct slice qcache_result_in(
     struct slice in, unsigned number, unsigned nstatements, bool has_shape)
 {
@@ -35,12 +69,14 @@ struct slice qcache_result_in(
     const char *to = NULL;
     enum part at = PART_BEGIN;
     bool has_columns = false;
+    bool moves = false;
     struct message m;
     unsigned n = 0; /* the statement whose messages these are */
 
     while (message_next(&p, in.p + in.n, &m)) {
         at = next_part(at, m.type);
         has_columns = has_columns || (n == number && m.type == BE_ROW_DESCRIPTION);
+        moves = moves || (m.type == BE_ROW_DESCRIPTION && has_such_columns(m.body));
         if (n == number && at == PART_BEGIN)
             from = p;
         if (at != PART_TAG)
@@ -53,7 +89,7 @@ struct slice qcache_result_in(
             from = p;
     }
     if ((at != PART_TAG && at != PART_READY) || n != nstatements || p != in.p + in.n ||
-        has_columns != has_shape)
+        has_columns != has_shape || moves)
         return slice_of(NULL, 0);
     return slice_of(from, (size_t)(to - from));
 }

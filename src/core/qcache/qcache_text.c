@@ -30,23 +30,25 @@ static bool begins_with(struct slice text, const char *word)
 
 /* Input functions of dates and times read these as the time of the call; UESCAPE can hide one. */
 static const char *const time_words[] = {"now", "today", "tomorrow", "yesterday", "uescape", NULL};
-/* A value of such a type was looked up by its name, and may mean another thing by now. */
-static const char *const catalog_words[] = {"regclass", "regproc", "regprocedure", "regoper",
-    "regoperator", "regtype", "regrole", "regnamespace", "regconfig", "regdictionary",
-    "regcollation", NULL};
+/* A value of such a type was looked up by its name, and may mean another thing by now; the first
+ * schema of search_path that is there is another one when one is made. */
+static const char *const catalog_words[] = {"current_schema", "current_schemas", "regclass",
+    "regproc", "regprocedure", "regoper", "regoperator", "regtype", "regrole", "regnamespace",
+    "regconfig", "regdictionary", "regcollation", NULL};
 
 /* What a character may be: part of a word, and the first one of a word of the lists above. */
 #define OF_WORD       1
 #define OF_TIME       2
 #define OF_NAMES      4
 #define LETTERS(a, z) [(a)...(z)] = OF_WORD
-static const uint8_t classes[256] = {LETTERS('0', '9'), LETTERS('A', 'M'), LETTERS('O', 'Q'),
-    LETTERS('V', 'X'), LETTERS('a', 'm'), LETTERS('o', 'q'), LETTERS('v', 'x'),
-    LETTERS(128, 255), ['_'] = OF_WORD, ['S'] = OF_WORD, ['s'] = OF_WORD, ['Z'] = OF_WORD,
-    ['z'] = OF_WORD, ['N'] = OF_WORD | OF_TIME, ['n'] = OF_WORD | OF_TIME,
+static const uint8_t classes[256] = {LETTERS('0', '9'), LETTERS('A', 'B'), LETTERS('D', 'M'),
+    LETTERS('O', 'Q'), LETTERS('V', 'X'), LETTERS('a', 'b'), LETTERS('d', 'm'), LETTERS('o', 'q'),
+    LETTERS('v', 'x'), LETTERS(128, 255), ['_'] = OF_WORD, ['S'] = OF_WORD, ['s'] = OF_WORD,
+    ['Z'] = OF_WORD, ['z'] = OF_WORD, ['N'] = OF_WORD | OF_TIME, ['n'] = OF_WORD | OF_TIME,
     ['T'] = OF_WORD | OF_TIME, ['t'] = OF_WORD | OF_TIME, ['Y'] = OF_WORD | OF_TIME,
     ['y'] = OF_WORD | OF_TIME, ['U'] = OF_WORD | OF_TIME, ['u'] = OF_WORD | OF_TIME,
-    ['R'] = OF_WORD | OF_NAMES, ['r'] = OF_WORD | OF_NAMES};
+    ['C'] = OF_WORD | OF_NAMES, ['c'] = OF_WORD | OF_NAMES, ['R'] = OF_WORD | OF_NAMES,
+    ['r'] = OF_WORD | OF_NAMES};
 #undef LETTERS
 
 /* The word stands at `at`, where no other goes on, by itself. */

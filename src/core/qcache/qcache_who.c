@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "backend/backend.h"
 #include "base/hash.h"
 #include "base/hot.h"
 #include "config/pools_conf.h"
@@ -58,6 +59,20 @@ static char of_pools_conf(const struct pool *pool)
     return pool->cluster_node >= POOLS_FIRST_TARGET ? (char)pool->cluster_node : '\0';
 }
 
+/* As long as no pool has gone, one at its place is itself; and it says when a reload has given its
+ * database another name there. */
+static bool is_of_lately(const struct qcache_who *who, const struct pool *pool)
+{
+    return who->pool == pool && who->npools_gone == pool->be->npools_gone &&
+           who->place_since_us == pool->place_since_us;
+}
+
+static void note_lately(struct qcache_who *who, const struct pool *pool)
+{
+    who->npools_gone = pool->be->npools_gone;
+    who->place_since_us = pool->place_since_us;
+}
+
 static void make(struct qcache_who *who, const struct pool *pool, struct varset *v)
 {
     varset_assign(&who->vars, v);
@@ -101,8 +116,11 @@ HOT const struct qcache_who *qcache_who_find(
     uint64_t hash = hash_pair((uint64_t)(uintptr_t)vars, (uint64_t)(uintptr_t)pool);
     struct qcache_who *who = &w->who[hash % QCACHE_WHOS];
 
+    if (who->vars == vars && is_of_lately(who, pool))
+        return who;
     if (who->vars != vars || !is_of(who, pool))
         make(who, pool, vars);
+    note_lately(who, pool);
     return who;
 }
 

@@ -290,3 +290,33 @@ def test_a_server_that_is_reloaded(pg, start_pool, setting):
             pg.rows(f"alter system reset {setting.split()[0]}")
             pg.rows("select pg_reload_conf()")
         wait_for("it is told", lambda: ask(w, sql) == before, 30)
+
+
+@pytest.mark.parametrize("what", ["current_schema", "current_schema()", "current_schemas(true)", "current_schema as s"])
+def test_a_schema_that_comes_in_front(pool, pg, what):
+    """Who looks first where it is not yet is told of it."""
+    pg.rows("drop schema if exists k_first cascade")
+    sql = f"select {what}, a from kt order by a"
+    with login(pool) as w, login(pool) as other:
+        run(w, "set search_path = k_first, public")
+        before = [w.rows(sql) for _ in range(3)]
+        run(other, "create schema k_first")
+        try:
+            assert b"k_first" in w.rows(sql)[0][0] and b"k_first" not in before[-1][0][0]
+        finally:
+            run(other, "drop schema k_first")
+        assert w.rows(sql) == before[0]
+
+
+@pytest.mark.parametrize("values", [None, ()])
+def test_columns_that_change_without_a_write(pool, pg, values):
+    """Names of the catalogue, and places of rows."""
+    pg.rows("drop table if exists k_named, k_renamed, k_reg; create table k_named (a int); create table k_reg (r regclass, rs regclass[], a int);"
+            "insert into k_reg values ('pg_class', null, 0); delete from k_reg; insert into k_reg values ('k_named', '{k_named}', 1)")
+    with login(pool) as w, login(pool) as other:
+        for column, change in (("r", "alter table k_named rename to k_renamed"), ("a, rs", "alter table k_renamed rename to k_named"),
+                               ("ctid", "vacuum full k_reg")):
+            sql = f"select {column} from k_reg"
+            before = [ask(w, sql, values) for _ in range(3)]
+            run(other, change)
+            assert ask(w, sql, values) == ask(w, "/*NO QUERY CACHE*/" + sql, values) != before[-1]
