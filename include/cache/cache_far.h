@@ -37,11 +37,13 @@ struct jobs;
 struct loop;
 
 /* The cells of a result, and their generations in memcached; gen[ncells] is that of `all`, and
- * gen[ncells + 1] that of `watched`, on which the result does not depend. */
+ * gen[ncells + 1] that of `watched`, on which the result does not depend. `text`: what texts that
+ * differ in values alone have in common; 0: nothing is known of that. */
 struct cache_far_deps {
     uint32_t ncells;
     cache_cell cell[CACHE_DEPS_MAX];
     cache_cell watched;
+    uint64_t text;
     uint64_t gen[CACHE_DEPS_MAX + 2];
 };
 
@@ -57,9 +59,11 @@ enum cache_far_found { CACHE_FAR_HIT, CACHE_FAR_MISS, CACHE_FAR_DEAD };
 typedef void cache_far_got_fn(void *ctx, enum cache_far_found found, struct slice result,
     uint32_t took_us, const struct cache_far_deps *deps);
 /* Asks for a result and for the generations of its cells, in one go. `got` is called within
- * memqcache_timeout, with DEAD when nothing came until then. `deps`: cells only. */
+ * memqcache_timeout, with DEAD when nothing came until then. `deps`: cells and text only. */
 struct cache_far_call *cache_far_get(struct cache_far *f, const struct cache_key *key,
     const struct cache_far_deps *deps, cache_far_got_fn *got, void *ctx);
+/* False: hardly any result of this text is found, and this one need not be asked for or kept. */
+bool cache_far_pays(struct cache_far *f, uint64_t text, const struct cache_key *key);
 /* The caller goes: `got` or `done` will not be called. NULL is allowed. */
 void cache_far_leave(struct cache_far_call **cp);
 /* Keeps a result; nobody waits for that. `deps` as `got` gave them. */

@@ -83,6 +83,10 @@ void qcache_note_judged(
 void qcache_settle_judged(const struct cache_deps *judged, struct cache_gens *gens,
     cache_cell database, struct cache_written at);
 
+/* What texts have in common that differ in values alone; 0: nothing is known of that. */
+struct sql_cache;
+uint64_t qcache_kind(struct sql_cache *known, struct slice sql);
+
 /* --- qcache_result.c: the answer --- */
 
 /* Of the reply to so many statements the messages that are the result of one of them: [columns]

@@ -51,6 +51,7 @@ struct cache_far {
     struct task send;   /* what waits, at the end of the turn */
     struct timer later; /* sends it when that did not come by then */
     char machine[256];
+    struct far_pays pays;
 };
 
 enum far_op { FAR_GET, FAR_SET, FAR_BATCHED, FAR_BUMP, FAR_BAR };
@@ -81,6 +82,8 @@ struct cache_far_call {
     cache_far_done_fn *done;
     void *ctx;
     struct cache_fill *fill; /* it ends with this */
+    uint64_t text;           /* of a look-up */
+    int64_t since_us;
 };
 
 void far_req_free(struct far_req *r)
@@ -262,6 +265,9 @@ static void tell_found(struct cache_far_call *call, const struct far_req *r)
     call_free(&call);
     if (is.op != FAR_GET)
         return;
+    if (r != NULL && r->found != CACHE_FAR_DEAD)
+        far_pays_note(&is.f->pays, is.text, loop_now_us(is.f->loop) - is.since_us,
+            r->found == CACHE_FAR_HIT, r->found == CACHE_FAR_HIT ? r->took_us : 0);
     if (r == NULL || r->found == CACHE_FAR_DEAD)
         is.got(is.ctx, CACHE_FAR_DEAD, slice_of(NULL, 0), 0, NULL);
     else
@@ -458,11 +464,18 @@ static struct cache_far_call *wait_for(struct cache_far *f, enum far_op op, stru
     return call;
 }
 
+bool cache_far_pays(struct cache_far *f, uint64_t text, const struct cache_key *key)
+{
+    return far_pays(&f->pays, text, key->hash);
+}
+
 struct cache_far_call *cache_far_get(struct cache_far *f, const struct cache_key *key,
     const struct cache_far_deps *deps, cache_far_got_fn *got, void *ctx)
 {
     struct cache_far_call *call = wait_for(f, FAR_GET, req_new(key, deps));
 
+    call->text = deps->text;
+    call->since_us = loop_now_us(f->loop);
     call->got = got;
     call->ctx = ctx;
     f->asked_us = loop_now_us(f->loop);

@@ -124,6 +124,29 @@ void far_conn_run(struct far_conn *c, struct far_req *const *reqs, unsigned n);
 bool far_conn_bump(struct far_conn *c, const cache_cell *cells, size_t n);
 bool far_conn_bar(struct far_conn *c, cache_cell cell);
 
+/* --- cache_far_pays.c --- */
+
+struct far_paid {
+    uint64_t text; /* what texts that differ in values alone have in common; 0: nobody's */
+    uint32_t nlooks;
+    uint32_t nhits;
+    int64_t cost_us;
+    int64_t saved_us;
+    bool is_sampled;
+};
+/* Of those that were asked for lately, by their places. */
+#define FAR_PAYS_TEXTS 256
+struct far_pays {
+    struct far_paid paid[FAR_PAYS_TEXTS];
+};
+/* Whether a key of such a text is to be looked up; text 0: always. */
+bool far_pays(struct far_pays *p, uint64_t text, uint64_t key_hash);
+/* It was. */
+void far_pays_note(
+    struct far_pays *p, uint64_t text, int64_t cost_us, bool is_hit, int64_t saved_us);
+
+/* --- cache_far_line.c --- */
+
 /* The loop's own connections to all servers, over which look-ups go without a thread: to hand one
  * to a thread and be woken by it costs more than to ask. */
 struct far_line;

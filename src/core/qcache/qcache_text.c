@@ -7,6 +7,7 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "parser/sql_cache.h"
 #include "qcache/qcache.h"
 #include "wire/reader.h"
 
@@ -193,4 +194,11 @@ struct slice qcache_text_bare(struct slice text)
     while (text.n > 0 && memchr("; \t\r\n", text.p[text.n - 1], 5) != NULL)
         text.n--;
     return text;
+}
+
+uint64_t qcache_kind(struct sql_cache *known, struct slice sql)
+{
+    struct sql_fingerprint fp;
+
+    return sql_cache_fingerprint(known, sql, QCACHE_TEXT_MAX, &fp) == 0 ? fp.lo : 0;
 }

@@ -86,12 +86,12 @@ static bool ask(struct client *c, const struct cache_key *key, unsigned number,
 {
     struct results_worker *w = worker_of(c);
     cache_cell db = cache_cell_database(pool_database_there(client_pool(c)));
-    struct cache_far_deps deps = {0};
+    struct cache_far_deps deps = {.text = qcache_kind(client_sessions(c)->sql_cache, said->sql)};
     struct results_far *f;
     struct results *sc;
     uint32_t n;
 
-    if (!may_ask(c))
+    if (!may_ask(c) || !cache_far_pays(w->far, deps.text, key))
         return false;
     n = results_depend_on(c, j, said, deps.cell);
     if (n + 2 > CACHE_DEPS_MAX)

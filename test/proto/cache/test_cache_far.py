@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: PostgreSQL
 """test_cache_far: results and generations in real memcached servers, by the program cache_far_gate (test/unit/cache): several pgpools see each
 other's writes, what is lost never comes back to life, and a server that does not answer costs its time once."""
+import itertools
 import os
 import random
 import socket
@@ -35,9 +36,13 @@ class Gate:
         return self.ask(f"get {key} {' '.join(cells)}")[:-1]
 
     def keep(self, key, result, *cells):
+        """Perhaps not at once: a generation that was begun over one connection may be overtaken by a look-up over another."""
         assert self.get(key, *cells) == ["miss"]
-        self.ask(f"set {key} {result}")
-        waits.wait_for("it is kept", lambda: self.get(key, *cells) == ["hit", result])
+
+        def is_kept():
+            self.ask(f"set {key} {result}")
+            return self.get(key, *cells) == ["hit", result]
+        waits.wait_for("it is kept", is_kept)
 
     def bump(self, *cells):
         return self.ask(f"bump {' '.join(cells)}")[0]
@@ -246,6 +251,21 @@ def test_a_connection_that_is_lost_while_it_is_asked(watched):
         waits.wait_for("it is asked again", lambda: watched.gate.get("key", "row") == ["hit", "it"])
         waits.wait_for("look-ups have a connection again", watched.has_line)
     assert watched.gate.ask("off") == ["0"]
+
+
+def test_look_ups_that_do_not_pay_are_left_out(gates):
+    """Of those that hardly ever find something a part goes on, always of the same keys, and when it finds something all do."""
+    one, _ = gates
+    keys = [f"key{n}" for n in range(300)]
+    assert all(one.ask(f"pays {key}")[0] == "yes" for key in keys)
+    assert all(one.get(key, "row") == ["miss"] for key in keys)
+    sample = [key for key in keys if one.ask(f"pays {key}")[0] == "yes"]
+    assert 0 < len(sample) < len(keys) / 4
+    for key in sample:
+        one.keep(key, "it", "row")
+    for _, key in zip(range(70), itertools.cycle(sample)):
+        assert one.get(key, "row") == ["hit", "it"]
+    assert all(one.ask(f"pays {key}")[0] == "yes" for key in keys)
 
 
 def test_a_unix_socket():

@@ -3,8 +3,8 @@
  * Arguments: the servers, as memqcache_memcached_host has them, and memqcache_timeout. Reads lines,
  * and answers each with one: get KEY CELL...    hit RESULT | miss | dead, and the milliseconds it
  * took set KEY RESULT     kept under the generations of the last get bump [CELL...]     done |
- * failed, and the milliseconds it took retry, off         reasons for which the cache is off
- * Without arguments it counts as skipped. */
+ * failed, and the milliseconds it took; pays KEY     yes | no; retry, off         reasons for which
+ * the cache is off Without arguments it counts as skipped. */
 #include "config.h"
 
 #include <stdio.h>
@@ -69,7 +69,7 @@ static void run_line(struct gate *g, char *line)
 {
     const char *verb = strtok(line, " \n");
     const char *name = NULL;
-    struct cache_far_deps deps = {0};
+    struct cache_far_deps deps = {.text = 1};
     cache_cell cells[MAX_CELLS];
     struct cache_key key;
 
@@ -77,7 +77,7 @@ static void run_line(struct gate *g, char *line)
     g->is_answered = false;
     if (verb == NULL)
         return;
-    if (strcmp(verb, "get") == 0 || strcmp(verb, "set") == 0) {
+    if (strcmp(verb, "get") == 0 || strcmp(verb, "set") == 0 || strcmp(verb, "pays") == 0) {
         name = strtok(NULL, " \n");
         key = cache_key_of(slice_of_str(name));
     }
@@ -87,6 +87,8 @@ static void run_line(struct gate *g, char *line)
     } else if (strcmp(verb, "set") == 0) {
         cache_far_set(g->far, &key, &g->deps, slice_of_str(strtok(NULL, " \n")), 0, 77);
         say(g, "sent", slice_of(NULL, 0));
+    } else if (strcmp(verb, "pays") == 0) {
+        say(g, cache_far_pays(g->far, 1, &key) ? "yes" : "no", slice_of(NULL, 0));
     } else if (strcmp(verb, "bump") == 0) {
         size_t n = take_cells(cells, MAX_CELLS);
 
