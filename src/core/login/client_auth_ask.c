@@ -416,6 +416,20 @@ static void answer_never(struct client_auth *a)
     judge_start(a, JUDGE_STORED); /* client_auth_pass would deny all the same */
 }
 
+/* The password goes to the server on the link that it asked on. */
+static void answer_link(struct client_auth *a, struct slice password)
+{
+    struct err err = {0};
+
+    if (*a->who.link == NULL || link_answer_password(*a->who.link, password, &err) == -1) {
+        if (!err_is_set(&err)) {
+            err_set_fatal(&err, "08006", "connection to server was lost");
+            err_hint(&err, "The log of that server tells why; SHOW POOL_NODES whether it is used.");
+        }
+        client_auth_stop(a, &err, NULL);
+    }
+}
+
 static void answer_password(struct client_auth *a, struct slice text)
 {
     struct err err = {0};
@@ -437,8 +451,8 @@ static void answer_password(struct client_auth *a, struct slice text)
         judge_start(a, JUDGE_LDAP);
         break;
     case AUTH_PROOF_SERVER:
-        a->step = AUTH_STEP_JUDGE;
-        client_auth_give_link(a, text);
+        a->step = AUTH_STEP_LINK_JUDGES;
+        answer_link(a, text);
         break;
     default:
         answer_never(a);
@@ -463,18 +477,4 @@ void client_auth_on_answer(struct client_auth *a, struct slice body)
         answer_md5(a, text);
     else
         answer_password(a, text.n > 0 ? text : no_password);
-}
-
-void client_auth_give_link(struct client_auth *a, struct slice password)
-{
-    struct err err = {0};
-
-    a->link_judges = true;
-    if (*a->who.link == NULL || link_answer_password(*a->who.link, password, &err) == -1) {
-        if (!err_is_set(&err)) {
-            err_set_fatal(&err, "08006", "connection to server was lost");
-            err_hint(&err, "The log of that server tells why; SHOW POOL_NODES whether it is used.");
-        }
-        client_auth_stop(a, &err, NULL);
-    }
 }

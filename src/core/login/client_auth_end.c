@@ -41,7 +41,7 @@ const char *client_auth_where(const struct client_auth *a, char *out, size_t siz
 static const char *auth_hint(const struct client_auth *a)
 {
     if (a->plan.proof != AUTH_PROOF_NEVER || a->facts.stored != CRED_NONE || a->facts.may_relay ||
-        a->was_looked_up || a->is_asked || a->is_unsure || a->plan.ask == AUTH_ASK_REFUSE)
+        a->answer != AUTH_ANSWER_NONE || a->is_asked || a->plan.ask == AUTH_ASK_REFUSE)
         return NULL;
     return "Add the user to pool_passwd, let users be looked up with auth_query, or set auth_relay "
            "to on, so that the server judges users who are not in pool_passwd.";
@@ -99,9 +99,11 @@ void client_auth_count_failure(struct client_auth *a)
     if (a->is_counted)
         return;
     a->is_counted = true;
-    n = auth_guard_count(
-        a->sa->guard, a->is_unsure ? AUTH_GUARD_UNSURE : AUTH_GUARD_WRONG, &a->addr, auth_now_s(a));
-    if (n != 0 && n == (uint32_t)a->sa->be->conf->auth_failure_limit && !a->is_unsure)
+    n = auth_guard_count(a->sa->guard,
+        a->answer == AUTH_ANSWER_UNSURE ? AUTH_GUARD_UNSURE : AUTH_GUARD_WRONG, &a->addr,
+        auth_now_s(a));
+    if (n != 0 && n == (uint32_t)a->sa->be->conf->auth_failure_limit &&
+        a->answer != AUTH_ANSWER_UNSURE)
         auth_guard_tell(a->sa->worker.env, &a->addr);
 }
 
@@ -121,14 +123,14 @@ void client_auth_deny(struct client_auth *a, const char *reason)
 {
     if (a->step == AUTH_STEP_FAILED)
         return;
-    if (a->is_unsure)
+    if (a->answer == AUTH_ANSWER_UNSURE)
         reason = "The servers could not be asked about the user, who does not pass by pool_passwd.";
     client_auth_log_refusal(a, reason != NULL ? reason : a->plan.reason);
     client_auth_count_failure(a);
     /* It may be that the password was changed since the answer came: ask anew the next time. */
     if (a->stored_age_us > 0)
         auth_book_drop_answer(a->sa->book, client_auth_book_name(a));
-    if (a->is_unsure)
+    if (a->answer == AUTH_ANSWER_UNSURE)
         client_auth_unsure_refusal(&a->refusal);
     else
         auth_refusal(&a->facts, &a->plan, client_auth_user(a), &a->refusal);

@@ -139,13 +139,14 @@ void auth_probers_close(struct login_auth *sa);
 /* ---- the login of one client ---- */
 
 enum auth_step {
-    AUTH_STEP_RULE,     /* which line of pool_hba.conf? */
-    AUTH_STEP_LOOKUP,   /* what is stored about the user? */
-    AUTH_STEP_SERVER,   /* a link of its own is on the way to what the server asks */
-    AUTH_STEP_ASKED,    /* the client owes an answer */
-    AUTH_STEP_HALF_WAY, /* and has been told what it may guess by */
-    AUTH_STEP_JUDGE,    /* somebody thinks about it */
-    AUTH_STEP_RELAY,    /* the client talks to the server itself */
+    AUTH_STEP_RULE,        /* which line of pool_hba.conf? */
+    AUTH_STEP_LOOKUP,      /* what is stored about the user? */
+    AUTH_STEP_SERVER,      /* a link of its own is on the way to what the server asks */
+    AUTH_STEP_ASKED,       /* the client owes an answer */
+    AUTH_STEP_HALF_WAY,    /* and has been told what it may guess by */
+    AUTH_STEP_JUDGE,       /* somebody thinks about it */
+    AUTH_STEP_LINK_JUDGES, /* the server does, which was given the password */
+    AUTH_STEP_RELAY,       /* the client talks to the server itself */
     AUTH_STEP_PROVED,
     AUTH_STEP_FAILED
 };
@@ -156,6 +157,10 @@ enum auth_role_look {
     AUTH_ROLE_SEEN, /* as far as it can be known */
     AUTH_ROLE_SURE  /* a server has answered just now */
 };
+
+/* Of auth_query about the user, who is not relayed with one: it judges; or it could not be asked,
+ * and nobody is told that a password is wrong. */
+enum auth_answer { AUTH_ANSWER_NONE, AUTH_ANSWER_JUDGES, AUTH_ANSWER_UNSURE };
 
 /* What the first login of a name costs, spent in this order, once in a login. */
 enum auth_spent {
@@ -173,17 +178,15 @@ struct auth_question {
 struct client_auth {
     struct login_who who;
     struct login_auth *sa;
-    uint8_t step;  /* enum auth_step */
-    uint8_t role;  /* enum auth_role_look */
-    uint8_t spent; /* enum auth_spent */
-    bool link_judges;
-    bool was_looked_up; /* auth_query knows the user, or nobody does: no relay */
-    bool is_counted;    /* the failure is, in the guard */
-    bool needs_server;  /* an expired role: only a server that is asked anew lets it in */
-    bool is_asked;      /* for SCRAM, before it was known what is stored */
-    bool is_closed;     /* the session has ended */
-    bool is_unsure;     /* auth_query could not be asked: nobody is told that a password is wrong */
-    bool *gone;         /* set when it is freed; NULL: nobody looks */
+    uint8_t step;      /* enum auth_step */
+    uint8_t role;      /* enum auth_role_look */
+    uint8_t spent;     /* enum auth_spent */
+    uint8_t answer;    /* enum auth_answer */
+    bool is_counted;   /* the failure is, in the guard */
+    bool needs_server; /* an expired role: only a server that is asked anew lets it in */
+    bool is_asked;     /* for SCRAM, before it was known what is stored */
+    bool is_closed;    /* the session has ended */
+    bool *gone;        /* set when it is freed; NULL: nobody looks */
     struct auth_facts facts;
     struct auth_plan plan;
     struct auth_rules *rules;
@@ -325,12 +328,6 @@ void client_auth_on_answer(struct client_auth *a, struct slice body);
 enum hba_answer client_auth_cert_fits(struct client_auth *a, struct err *err);
 /* Asks the kernel who is at the other end of the Unix socket. */
 void client_auth_check_peer(struct client_auth *a);
-
-/* client_auth_link.c */
-/* Opens a link for this client, to see what the server asks. */
-void client_auth_open_link(struct client_auth *a);
-/* The password goes to the server on that link. */
-void client_auth_give_link(struct client_auth *a, struct slice password);
 
 /* login_learn.c: SCRAM is passed on. What the client says (the body of its message), and the
  * server. */

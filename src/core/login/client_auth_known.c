@@ -25,6 +25,6 @@ bool client_auth_asks_servers(const struct client_auth *a)
 
 bool client_auth_may_relay(const struct client_auth *a)
 {
-    return a->who.console == NULL && !a->was_looked_up && !a->is_asked && !a->is_unsure &&
+    return a->who.console == NULL && a->answer == AUTH_ANSWER_NONE && !a->is_asked &&
            login_auth_may_relay(a->sa->be->conf, client_auth_asks_servers(a), a->sa->file_judges);
 }

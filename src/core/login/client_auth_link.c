@@ -168,7 +168,8 @@ bool client_auth_on_link(struct client_auth *a, struct link *link, const char *m
             client_auth_pass(a);
         break;
     case AUTH_STEP_JUDGE:
-        if (is_ok && a->link_judges)
+    case AUTH_STEP_LINK_JUDGES:
+        if (is_ok && a->step == AUTH_STEP_LINK_JUDGES)
             client_auth_pass(a);
         else
             client_auth_deny(a, "The server asked for more than the password.");
@@ -188,7 +189,7 @@ bool client_auth_on_link(struct client_auth *a, struct link *link, const char *m
 
 static bool server_judges(const struct client_auth *a)
 {
-    return a->step == AUTH_STEP_RELAY || (a->step == AUTH_STEP_JUDGE && a->link_judges);
+    return a->step == AUTH_STEP_RELAY || a->step == AUTH_STEP_LINK_JUDGES;
 }
 
 WARM bool client_auth_hold(struct client_auth *a, const char *p, size_t n)

@@ -143,7 +143,7 @@ static bool auth_looks_at_role(struct client_auth *a)
     enum hba_answer valid;
 
     if (a->role == AUTH_ROLE_SEEN || *a->who.link != NULL ||
-        (a->was_looked_up && a->server_user == NULL) ||
+        (a->answer == AUTH_ANSWER_JUDGES && a->server_user == NULL) ||
         a->who.req->pool->cluster_node >= POOLS_FIRST_TARGET ||
         !auth_lookup_is_possible(a->sa, AUTH_LOOKUP_LOGIN, slice_of("", 0), slice_of("", 0)))
         return false;
@@ -181,7 +181,8 @@ static bool auth_looks_at_role(struct client_auth *a)
 /* The secret came just now, by a query of ours that asks for no role that may not log in. */
 static bool auth_was_vouched(const struct client_auth *a)
 {
-    return a->was_looked_up && a->server_user == NULL && a->stored_age_us < ROLE_SURE_US &&
+    return a->answer == AUTH_ANSWER_JUDGES && a->server_user == NULL &&
+           a->stored_age_us < ROLE_SURE_US &&
            auth_lookup_tells_role(a->sa, a->who.startup->database, client_auth_user(a));
 }
 
@@ -190,8 +191,9 @@ static enum login_proved auth_proved(const struct client_auth *a)
 {
     if (!a->facts.has_rule && a->plan.proof == AUTH_PROOF_TRUST)
         return LOGIN_PROVED_NOT;
-    return a->was_looked_up || a->plan.proof == AUTH_PROOF_SERVER ? LOGIN_PROVED_THERE
-                                                                  : LOGIN_PROVED_HERE;
+    return a->answer == AUTH_ANSWER_JUDGES || a->plan.proof == AUTH_PROOF_SERVER
+               ? LOGIN_PROVED_THERE
+               : LOGIN_PROVED_HERE;
 }
 
 void client_auth_pass(struct client_auth *a)

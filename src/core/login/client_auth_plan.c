@@ -16,12 +16,6 @@ static bool auth_may_ask_clear(const struct client_auth *a)
            (auth_is_tls(&a->facts) || a->who.is_unix || !conf->ssl);
 }
 
-void client_auth_open_link(struct client_auth *a)
-{
-    a->step = AUTH_STEP_SERVER;
-    a->who.ops->acquire(a->who.owner);
-}
-
 void client_auth_plan(struct client_auth *a)
 {
     struct auth_facts *f = &a->facts;
@@ -63,7 +57,8 @@ void client_auth_plan(struct client_auth *a)
         a->step = AUTH_STEP_RELAY;
         break;
     case AUTH_ASK_SERVER_FIRST:
-        client_auth_open_link(a);
+        a->step = AUTH_STEP_SERVER; /* a link for this client, to see what its server asks */
+        a->who.ops->acquire(a->who.owner);
         break;
     }
 }

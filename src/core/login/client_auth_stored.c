@@ -115,15 +115,17 @@ static void stored_settle(struct client_auth *a, int64_t max_age_us)
 
     if (is_answered) {
         a->stored_age_us = answer.age_us;
-        a->was_looked_up = true;
+        a->answer = AUTH_ANSWER_JUDGES;
         stored_take(a, &answer);
         stored_vote(a);
     }
     in_file = stored_find_in_file(a, &file);
     if (in_file && (!is_answered || !answer.is_known || stored_is_files(a))) {
-        a->was_looked_up = false;
+        if (is_answered)
+            a->answer = AUTH_ANSWER_NONE;
         stored_take(a, &file);
-        if (a->is_unsure || (!client_auth_may_relay(a) && !client_auth_asks_servers(a)))
+        if (a->answer == AUTH_ANSWER_UNSURE ||
+            (!client_auth_may_relay(a) && !client_auth_asks_servers(a)))
             stored_vote(a); /* the file alone says who is known */
     } else if (in_file && stored_is_same(a, &file)) {
         stored_take(a, &file);
@@ -143,7 +145,7 @@ static void stored_go_on_unsure(struct client_auth *a)
         stored_settle(a, -1);
         return;
     }
-    a->is_unsure = true;
+    a->answer = AUTH_ANSWER_UNSURE;
     if (client_auth_is_blocked(a, AUTH_GUARD_UNSURE)) {
         client_auth_unsure_refusal(&told);
         client_auth_stop(a, &told, "auth_failure_limit is reached.");

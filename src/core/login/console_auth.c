@@ -229,7 +229,8 @@ bool console_plan(struct client_auth *a)
         take_learned(a);
         if (a->stored.kind == CRED_NONE)
             find_in_pcp(a);
-        a->is_unsure = a->is_unsure && a->stored.kind == CRED_NONE;
+        if (a->answer == AUTH_ANSWER_UNSURE && a->stored.kind != CRED_NONE)
+            a->answer = AUTH_ANSWER_NONE;
     }
     if (a->who.console->pcp != LOGIN_PCP_NOT)
         return plan_pcp(a);
