@@ -24,11 +24,14 @@ struct err;
 /* Describes that are watched at a time. What a client is told by others is not known here. */
 #define NAMES_MAX_WATCHED 4
 
+/* Done: outside of a string, the server said its tag. */
+enum names_run_state { NAMES_NOT_RUN, NAMES_RUN_SENT, NAMES_RUN_DONE };
+
 /* PREPARE or DEALLOCATE in the present exchange: did it work? */
 struct names_run {
     uint32_t serial; /* of its op */
     uint16_t at;     /* which statement of its string */
-    bool is_done;    /* outside of a string: the server said its tag */
+    uint8_t state;   /* enum names_run_state */
 };
 
 /* A prepared statement under the client's name. */
@@ -43,7 +46,6 @@ struct names_entry {
     uint64_t told;         /* the hash of the columns that the client was told; 0: not known */
     bool is_described;     /* the client was told its columns */
     bool was_loaded;       /* the link had it before DEALLOCATE or Close in the present exchange */
-    bool is_new;           /* PREPARE is in the present exchange */
     struct names_run made; /* in the present exchange, by PREPARE */
     struct names_run dropped; /* in the present exchange, by DEALLOCATE */
     uint32_t len;
@@ -78,12 +80,14 @@ enum names_pending_kind {
     PENDING_SETTLED
 };
 
+/* Was the link told of it? Refused, PENDING_UNNAMED alone: by the server, not skipped, or a Query
+ * went behind it: what was before it is gone. */
+enum names_pending_sent { PENDING_NOT_SENT, PENDING_SENT, PENDING_REFUSED };
+
 /* A Parse or Close whose fate is not known yet. */
 struct names_pending {
     uint8_t kind;             /* enum names_pending_kind */
-    bool sent;                /* the link was told of it */
-    bool was_refused;         /* by the server, not skipped; or a Query went behind it: what was
-                                 before it is gone */
+    uint8_t sent;             /* enum names_pending_sent */
     uint32_t serial;          /* of its op */
     struct names_drop *drop;  /* the newest in front of it; NULL: none */
     struct prep *prep;        /* PENDING_UNNAMED: NULL when it goes */
@@ -123,7 +127,7 @@ struct names_way {
 struct names_heard {
     struct prepset *preps; /* what it knows, put right here; NULL: it is dead */
     bool saw_error;
-    bool has_failed_tx; /* its transaction has failed, and undoes nothing of this */
+    char tx_status;  /* of the link: of a transaction that has failed nothing of this is undone */
     int ntags;       /* of several statements in one query: how many have ended; -1: it was none */
     uint32_t string; /* the serial of that query */
     uint32_t lost_query; /* the serial, and 1, of a Query whose link died; or 0 */
@@ -206,15 +210,19 @@ struct slice names_of_content(const struct names_way *w, const char *content_nam
 /* The client goes: all of it. */
 void names_free(struct names_way *w);
 
-/* A portal of a statement that changes the session when it is executed. Of one that was bound or
- * executed in an exchange that failed nobody knows whether it is there. */
+enum names_portal_state {
+    PORTAL_IS_THERE,
+    PORTAL_IS_NEW,  /* bound in the present exchange */
+    PORTAL_IS_OVER, /* executed in it, or another was bound in its place */
+    PORTAL_IN_DOUBT /* one of these was in an exchange that failed: it may be there or not */
+};
+
+/* A portal of a statement that changes the session when it is executed. */
 struct names_portal {
     struct names_portal *next;
     struct prep *prep;
-    char *sql;        /* with what was bound; NULL: as it was parsed */
-    bool is_new;      /* bound in the present exchange */
-    bool is_over;     /* executed in it, or another was bound in its place */
-    bool is_doubtful; /* one of these was in an exchange that failed: it may be there or not */
+    char *sql;     /* with what was bound; NULL: as it was parsed */
+    uint8_t state; /* enum names_portal_state */
     uint32_t len;
     char name[];
 };

@@ -101,7 +101,8 @@ enum plan_asks {
     PLAN_ASKS_CATALOGUE, /* the questions of `route` */
     PLAN_ASKS_KEPT,      /* those that were kept */
     PLAN_ASKS_WRITTEN,   /* how far the primary has written */
-    PLAN_ASKS_REPLAYED   /* whether the standby has replayed route.wait_lsn */
+    PLAN_ASKS_REPLAYED,  /* whether the standby has replayed route.wait_lsn */
+    PLAN_ASKS_LATER      /* with PLAN_GO: the questions of `route`, when the transaction is over */
 };
 
 /* What it is to its session. */
@@ -123,9 +124,8 @@ struct plan_choice {
     int node;                    /* VIEW_NO_NODE: there is no such node now */
     uint8_t retry;               /* PLAN_RETRY_ bits; also while something is asked first */
     enum plan_way way;
-    bool is_cut;     /* the sequence ends with a Flush, and is closed for it elsewhere */
-    bool asks_later; /* the questions of `route`, when the transaction is over */
-    size_t kept;     /* bytes of the sequence that is sent as one, and again; 0: none */
+    bool is_cut; /* the sequence ends with a Flush, and is closed for it elsewhere */
+    size_t kept; /* bytes of the sequence that is sent as one, and again; 0: none */
     const struct sql_facts *facts; /* of a simple query: as they came, or of its last judgement */
     struct route_decision route;
 };

@@ -42,6 +42,11 @@ enum count_kind {
     COUNT_KINDS
 };
 
+static inline bool count_is_of_rows(enum count_kind kind)
+{
+    return kind <= COUNT_DELETE;
+}
+
 /* One more, on `node`. */
 void count_statement(struct sessions *ss, int node, enum count_kind kind);
 

@@ -200,7 +200,7 @@ static bool is_equal(const struct plan_choice *a, const struct plan_choice *b)
 {
     return a->verdict == b->verdict && a->asks == b->asks && a->node == b->node &&
            a->way == b->way && a->retry == b->retry && a->snapshot == b->snapshot &&
-           a->is_cut == b->is_cut && a->asks_later == b->asks_later && a->kept == b->kept;
+           a->is_cut == b->is_cut && a->kept == b->kept;
 }
 
 static void choose(const uint8_t *head, struct slice in, bool is_batch, struct plan_choice *out)

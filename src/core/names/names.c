@@ -141,7 +141,7 @@ static void names_clear(struct names_way *w)
 static bool is_uncertain(const struct names_pending *p)
 {
     return p->kind == PENDING_NAME || p->kind == PENDING_CLOSED ||
-           (p->kind == PENDING_PARSE && p->sent);
+           (p->kind == PENDING_PARSE && p->sent != PENDING_NOT_SENT);
 }
 
 static void pending_grow(struct names_way *w)
@@ -171,8 +171,7 @@ HOT void names_pending_push(struct names_way *w, enum names_pending_kind kind, s
     p->kind = (uint8_t)kind;
     p->prep = prep == NULL ? NULL : prep_ref(prep);
     p->name = name;
-    p->sent = sent;
-    p->was_refused = false;
+    p->sent = sent ? PENDING_SENT : PENDING_NOT_SENT;
     p->drop = w->drops;
     p->before = NULL;
     p->serial = serial;
@@ -200,11 +199,11 @@ void names_pending_refused(struct names_way *w, uint32_t serial)
     for (i = w->npending; i-- > 0;) {
         struct names_pending *p = &w->pending[i];
 
-        if (p->serial == serial)
-            p->was_refused = p->was_refused || p->before != p->prep;
-        else if (is_gone && p->kind == PENDING_UNNAMED)
-            p->was_refused = true;
-        is_gone = is_gone || (p->was_refused && p->kind == PENDING_UNNAMED);
+        if (p->kind != PENDING_UNNAMED)
+            continue;
+        if (p->serial == serial ? p->before != p->prep : is_gone)
+            p->sent = PENDING_REFUSED;
+        is_gone = is_gone || p->sent == PENDING_REFUSED;
     }
 }
 
@@ -213,8 +212,8 @@ void names_pending_overtaken(struct names_way *w)
     unsigned i;
 
     for (i = 0; i < w->npending; i++)
-        w->pending[i].was_refused =
-            w->pending[i].was_refused || w->pending[i].kind == PENDING_UNNAMED;
+        if (w->pending[i].kind == PENDING_UNNAMED)
+            w->pending[i].sent = PENDING_REFUSED;
 }
 
 static struct prep *prep_ref_any(struct prep *p)
@@ -243,11 +242,11 @@ static void settle_unnamed(struct names_way *w, struct names_pending *p, bool ok
 
     if (next != NULL && !ok && next->before == p->prep) {
         prep_unref(&next->before);
-        next->before = p->was_refused ? NULL : prep_ref_any(p->before);
-        next->before_epoch = p->was_refused ? 0 : p->before_epoch;
+        next->before = p->sent == PENDING_REFUSED ? NULL : prep_ref_any(p->before);
+        next->before_epoch = p->sent == PENDING_REFUSED ? 0 : p->before_epoch;
     } else if (next == NULL && !ok && all->unnamed == p->prep) {
         prep_unref(&all->unnamed);
-        if (p->was_refused) {
+        if (p->sent == PENDING_REFUSED) {
             w->unnamed_epoch = 0;
         } else {
             all->unnamed = p->before;
@@ -297,12 +296,13 @@ static void swap_sets(struct names_way *w, struct prepset *preps, struct names_d
 
 static void note_done(struct names_run *run, uint32_t serial)
 {
-    run->is_done = run->is_done || run->serial == serial;
+    if (run->serial == serial)
+        run->state = NAMES_RUN_DONE;
 }
 
 static void note_made(struct names_entry *n, uint32_t serial)
 {
-    if (n->is_new)
+    if (n->made.state != NAMES_NOT_RUN)
         note_done(&n->made, serial);
 }
 
@@ -347,7 +347,7 @@ static bool has_worked(const struct names_heard *heard, const struct names_run *
         return true;
     if (heard->ntags >= 0 && run->serial == heard->string)
         return run->at < heard->ntags;
-    return run->is_done && heard->lost_query != run->serial + 1;
+    return run->state == NAMES_RUN_DONE && heard->lost_query != run->serial + 1;
 }
 
 /* DISCARD ALL and DEALLOCATE ALL are over: what was is forgotten, or, when one failed, is there
@@ -380,7 +380,8 @@ static bool settle_drops(struct names_way *w, const struct names_heard *heard)
 static bool is_gone(
     const struct names_way *w, const struct names_heard *heard, const struct names_entry *n)
 {
-    return has_worked(heard, &n->dropped) || (n->is_new && !has_worked(heard, &n->made)) ||
+    return has_worked(heard, &n->dropped) ||
+           (n->made.state != NAMES_NOT_RUN && !has_worked(heard, &n->made)) ||
            names_find(w->names, slice_of(n->name, n->len)) != NULL;
 }
 
@@ -394,9 +395,9 @@ static void settle_dropped(struct names_way *w, const struct names_heard *heard)
             names_entry_free(w, n);
             continue;
         }
-        n->is_new = false;
+        n->made.state = NAMES_NOT_RUN;
         names_put(w->names, n);
-        if (n->was_loaded && heard->preps != NULL && heard->has_failed_tx)
+        if (n->was_loaded && heard->preps != NULL && heard->tx_status == 'E')
             prepset_set_named(heard->preps, slice_of(n->name, n->len), n->content);
     }
 }
@@ -451,7 +452,7 @@ static void put_back(struct names_way *w, struct prepset *preps, struct names_en
     struct slice name = slice_of(n->name, n->len);
     struct names_entry *other = names_find(w->names, name);
 
-    if (other != NULL && !other->is_new) {
+    if (other != NULL && other->made.state == NAMES_NOT_RUN) {
         names_entry_free(w, n);
         return;
     }
@@ -465,9 +466,9 @@ static void put_back(struct names_way *w, struct prepset *preps, struct names_en
 /* What the link has by now. */
 HOT static inline void settle_on_link(struct prepset *preps, const struct names_pending *p, bool ok)
 {
-    if (p->sent && !ok)
+    if (p->sent != PENDING_NOT_SENT && !ok)
         prepset_remove(preps, p->prep->id);
-    else if (p->sent && (p->kind == PENDING_NAME || p->kind == PENDING_PARSE))
+    else if (p->sent != PENDING_NOT_SENT && (p->kind == PENDING_NAME || p->kind == PENDING_PARSE))
         prepset_confirm(preps, p->prep->id);
     if (p->kind == PENDING_CLOSED && !ok && p->prep != NULL)
         prepset_add(preps, p->prep->id); /* it was not closed */
@@ -545,10 +546,10 @@ bool names_settle_sql(struct names_way *w, const struct names_heard *heard)
 
     while ((n = next) != NULL) {
         next = names_next(w->names->set, n);
-        if (n->is_new && !has_worked(heard, &n->made))
+        if (n->made.state != NAMES_NOT_RUN && !has_worked(heard, &n->made))
             forget_new(w, heard->preps, n);
         else
-            n->is_new = false;
+            n->made.state = NAMES_NOT_RUN;
     }
     w->nnew = 0;
     settle_dropped(w, heard); /* behind that: what was not dropped goes where it was */

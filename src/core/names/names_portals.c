@@ -15,7 +15,7 @@ struct names_portal *names_portal_find(struct names_portal *first, struct slice 
     struct names_portal *p;
 
     for (p = first; p != NULL; p = p->next)
-        if (!p->is_over && prep_is_same_name(slice_of(p->name, p->len), name))
+        if (p->state != PORTAL_IS_OVER && prep_is_same_name(slice_of(p->name, p->len), name))
             return p;
     return NULL;
 }
@@ -54,13 +54,13 @@ void names_portals_settle(struct names_portal **first, bool saw_error)
     struct names_portal *p;
 
     while ((p = *pp) != NULL) {
-        if (p->is_over && !saw_error) {
+        if (p->state == PORTAL_IS_OVER && !saw_error) {
             portal_drop(pp);
             continue;
         }
-        p->is_doubtful = p->is_doubtful || (saw_error && (p->is_new || p->is_over));
-        p->is_new = p->is_over = false;
-        if (p->is_doubtful)
+        if (p->state != PORTAL_IN_DOUBT)
+            p->state = saw_error && p->state != PORTAL_IS_THERE ? PORTAL_IN_DOUBT : PORTAL_IS_THERE;
+        if (p->state == PORTAL_IN_DOUBT)
             portal_drop_older(p);
         pp = &p->next;
     }

@@ -44,7 +44,7 @@ WARM void plan_choice_init(const struct plan_case *in, struct plan_choice *out)
     out->node = in->tx == PLAN_TX_ASIDE ? in->home_node : in->write_node;
     out->retry = in->may_replan && in->tx != PLAN_TX_LOST ? PLAN_RETRY_REPLAN : 0;
     out->way = PLAN_STAYS;
-    out->is_cut = out->asks_later = false;
+    out->is_cut = false;
     out->kept = 0;
     out->facts = NULL;
 }
@@ -143,7 +143,7 @@ WARM bool plan_judge_text(const struct plan_case *in, struct slice sql, struct p
         ask(out, PLAN_ASKS_CATALOGUE, ask_node(in, d));
         return false;
     }
-    out->asks_later = d->must_ask && in->tx == PLAN_TX_ASIDE;
+    out->asks = d->must_ask && in->tx == PLAN_TX_ASIDE ? PLAN_ASKS_LATER : PLAN_ASKS_CATALOGUE;
     return true;
 }
 

@@ -63,6 +63,9 @@ enum local_part {
 /* NegotiateProtocolVersion. SPARED: not due, unless a link is of an older version. OVER: late */
 enum login_negotiation { NEGOTIATION_DUE, NEGOTIATION_SPARED, NEGOTIATION_OVER };
 
+/* So far: AuthenticationOk was sent; the log was told of a refusal. */
+enum login_outcome { LOGIN_OPEN, LOGIN_LET_IN, LOGIN_REFUSED };
+
 /* What is needed until the login is over. */
 struct client_login {
     struct pool_request req;
@@ -75,8 +78,7 @@ struct client_login {
     int8_t pool_mode;         /* asked for; SSTATE_MODE_NONE: the configured one */
     bool has_no_server;       /* none can be reached: login_without_server */
     uint8_t negotiation;      /* enum login_negotiation */
-    bool is_auth_told;        /* AuthenticationOk was sent */
-    bool is_refusal_told;     /* to the log */
+    uint8_t outcome;          /* enum login_outcome */
     struct slice auth_user;   /* as the client calls itself; startup.user is the servers' name */
     struct client_auth *auth; /* until the login is over */
     struct client *client;
@@ -240,8 +242,6 @@ const struct paramset *client_login_parameters(const struct client *c);
 void client_login_acquire(struct client *c);
 /* AuthenticationOk, unless it was told already. */
 void client_login_put_ok(struct client *c, struct buf *out);
-/* Puts NegotiateProtocolVersion when it is due, before anything else is said. */
-void client_login_negotiate(struct client *c, struct buf *out);
 
 /* client_link.c */
 /* Of a relayed session, once its login is over. */
@@ -272,7 +272,7 @@ void feed_client(struct client *c, const char *p, const char *end);
 void client_note_copy_end(struct client *c, const struct link *link);
 /* client_note_statement of one that is known to be no DROP DATABASE. */
 void client_note_sent(struct client *c, struct slice sql);
-/* client_note_sent and, in one, the client_row_link that loan.is_untold put off. */
+/* client_note_sent and, in one, the client_row_link that SENDING_QUICK_UNTOLD put off. */
 void client_note_begun(struct client *c, struct slice sql);
 /* client_note_idle of one that gives its link back at once, between transactions. */
 void client_note_done(struct client *c);

@@ -100,7 +100,7 @@ struct client_kind {
     bool (*tells_by_link)(const struct client *c);
 
     /* Where statements go: at home alone, or (balanced) where reads may. */
-    /* The node for a plain statement of an idle client (`prep`; NULL: `sql`), and again.is_read.
+    /* The node for a plain statement of an idle client (`prep`; NULL: `sql`), and again.retry.
      * False: it is to be looked at further. */
     bool (*place)(struct client *c, struct prep *prep, struct slice sql,
         const struct sql_facts *facts, int *node);

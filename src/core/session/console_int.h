@@ -8,11 +8,12 @@
 #include "admin/admin.h"
 #include "client_int.h"
 
+enum console_right { CONSOLE_NOT_IN, CONSOLE_MAY_LOOK, CONSOLE_MAY_ALL };
+
 /* Of a client that asks for the virtual database, from its start-up packet on. */
 struct client_console {
-    char tx;      /* as in ReadyForQuery */
-    bool is_in;   /* it has one of the places of reserved_admin */
-    bool may_all; /* admin_users and pcp.conf; else it may only look */
+    char tx;       /* as in ReadyForQuery */
+    uint8_t right; /* enum console_right; who is in has one of the places of reserved_admin */
     struct login_console login;
 };
 

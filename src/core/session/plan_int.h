@@ -33,6 +33,12 @@ enum plan_lsn {
     PLAN_LSN_FRESH /* asked for this very exchange */
 };
 
+/* What was sent is a lone ROLLBACK; or it commits, but leaves a transaction open. */
+enum plan_end { PLAN_END_NONE, PLAN_ROLLS_BACK, PLAN_COMMITS_MIDWAY };
+
+/* For a standby to replay: over, it took too long, and this exchange stays. */
+enum plan_wait { PLAN_WAITS_NOT, PLAN_WAITS, PLAN_WAIT_OVER };
+
 struct plan_questions;
 struct plan_doubts;
 
@@ -43,7 +49,7 @@ struct plan {
     struct plan_doubts *doubts;       /* what was run without being known; NULL mostly */
     uint64_t *mark; /* tables written since the session was at rest, for dml_adaptive_global */
     uint64_t wait_lsn;
-    uint32_t wait_until_ms; /* of the loop's clock; 0: it does not wait */
+    uint32_t wait_until_ms; /* of the loop's clock, with PLAN_WAITS */
     uint32_t choice;        /* its place in the even sequence of choices */
     uint16_t ndraws;        /* from there on; the last is kept while the client is parked for it */
     uint8_t nmarks;
@@ -54,12 +60,11 @@ struct plan {
     /* Relations of a read that is made again: not asked of, or views that write. */
     uint8_t nunsure : 5;
     bool keeps_random : 1;
-    bool rolls_back : 1;     /* the last statement sent was a lone ROLLBACK */
-    bool commits_midway : 1; /* a statement sent commits, but leaves a transaction open */
-    bool did_ddl : 1;        /* since the session was at rest, or in the open transaction */
+    uint8_t end : 2;  /* enum plan_end */
+    bool did_ddl : 1; /* since the session was at rest, or in the open transaction */
     /* read_consistency */
-    uint8_t lsn : 2;       /* enum plan_lsn */
-    bool wait_is_over : 1; /* the standby took too long: this exchange stays */
+    uint8_t lsn : 2;  /* enum plan_lsn */
+    uint8_t wait : 2; /* enum plan_wait */
 };
 
 _Static_assert(sizeof(struct plan) <= 104, "an idle client has a budget");

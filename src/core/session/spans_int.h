@@ -49,35 +49,38 @@ static inline bool phase_is_repairing(enum phase phase)
 {
     return phase == PHASE_REPAIRING || phase == PHASE_ENDING;
 }
-/* A link is there, or on its way, and nothing is going to be sent on it but a question of ours. */
-static inline bool phase_is_asking(enum phase phase)
-{
-    return phase == PHASE_ASK_OPENING || phase == PHASE_ASK_SYNCING || phase == PHASE_ASKING;
-}
+
+/* BEGIN, COMMIT and the like; one of them may have rolled back what failed before it. */
+enum exchange_words { EXCHANGE_NO_WORDS, EXCHANGE_TX_WORDS, EXCHANGE_RECOVERS };
+
+/* Does what follows wait until it is over? Unread: our grammar rejects a text of it; does the
+ * server take that, nobody knows what it did. */
+enum exchange_hold { EXCHANGE_FLOWS, EXCHANGE_HOLDS, EXCHANGE_HOLDS_UNREAD };
 
 /* What the statements of the present exchange do to the session. It ends when the link is quiet
  * again (follow_settle), or dies. */
 struct exchange {
+    uint8_t words : 2; /* enum exchange_words */
+    uint8_t hold : 2;  /* enum exchange_hold */
     bool saw_error : 1;
-    bool has_tx_words : 1; /* BEGIN, COMMIT or the like is in it */
-    bool has_set : 1;      /* something in it changes settings */
-    bool hold : 1;         /* what follows waits until it is over */
-    bool in_string : 1;    /* several statements in one query are being noted */
-    bool tx_is_string : 1; /* `tx` is what is before those, or before a sequence of the extended
+    bool tx_is_string : 1; /* `tx` is what is before a string, or before a sequence of the extended
                               protocol: they are its transaction */
-    bool recovered : 1;    /* what failed before it has been rolled back in it */
     bool tx_is_over : 1;   /* `tx` has ended in it: another one follows */
 };
+
+static inline void exchange_holds(struct exchange *x)
+{
+    if (x->hold == EXCHANGE_FLOWS)
+        x->hold = EXCHANGE_HOLDS;
+}
 
 /* The first string of statements in the present exchange; ends with it. */
 struct exchange_string {
     uint16_t ntags;  /* statements of the exchange that have ended */
     uint16_t ndone;  /* of the string */
     uint32_t serial; /* of its op, and 1: others may be in front of it; 0: there is no string */
+    uint32_t nstmts; /* of the query that is being noted: several, or it is no string */
     uint16_t at;     /* the one that is being noted */
-    bool is_last;    /* there is none behind it */
-    bool is_unread;  /* our grammar rejects a text of it: does the server take it, nobody knows what
-                       that did */
 };
 
 /* Why the client's messages are going to be sent a second time, as soon as the link is quiet. */
@@ -88,20 +91,34 @@ enum again_why {
     AGAIN_AT_HOME    /* a read that left its transaction: made where that lives */
 };
 
+/* Made again when its link dies: never; if the router says then that it only reads, as its text
+ * does; on any node. */
+enum again_retry { AGAIN_NEVER, AGAIN_IF_ROUTED, AGAIN_ANYWHERE };
+
 /* May the present exchange be sent once more, from the client's own messages (errand->retry)? */
 struct exchange_again {
     uint8_t what : 2;     /* enum again_why */
-    bool may_retry : 1;   /* it only reads */
+    uint8_t retry : 2;    /* enum again_retry */
     bool may_resend : 1;  /* it is a transaction of its own */
     bool may_replan : 1;  /* when a plan is stale */
     bool reply_begun : 1; /* the client has seen something of its answer */
-    bool is_read : 1;     /* it may run on any node: it waits for no primary */
     bool is_behind : 1;   /* the sequence was sent while something else ran */
 };
+
+static inline bool again_may_be_sent(const struct exchange_again *a)
+{
+    return a->retry != AGAIN_NEVER || a->may_replan || a->may_resend;
+}
+static inline void again_forget(struct exchange_again *a)
+{
+    a->retry = AGAIN_NEVER;
+    a->may_replan = a->may_resend = false;
+}
 
 /* What is not known of the statements that a link has. */
 enum loan_doubt {
     LOAN_SURE,
+    LOAN_CLOSES,   /* sure, unless the present exchange fails: a Close of ours is in it */
     LOAN_MAY_HAVE, /* a Close of ours may have been skipped: it may have more than is thought */
     LOAN_MAY_LACK  /* more, or less */
 };
@@ -110,29 +127,46 @@ enum loan_doubt {
 struct loan {
     bool is_fresh : 1;         /* just borrowed: it is to be brought up to date */
     bool has_put_settings : 1; /* it was brought up to date, be it by a RESET alone */
-    bool begun_here : 1;       /* BEGIN was put in front of the present exchange; `begin` is kept */
-    bool has_closed : 1;       /* a Close of ours is in the present exchange */
-    bool is_untold : 1;        /* the rows hear of it with what is sent on it */
     uint8_t doubt : 2;         /* enum loan_doubt */
 };
+
+static inline bool loan_is_sure(const struct loan *l)
+{
+    return l->doubt <= LOAN_CLOSES;
+}
 
 /* Where the client's transaction is. */
 enum sstate_tx {
     SSTATE_TX_OF_LINK, /* as the link says; without one there is none */
     SSTATE_TX_VIRTUAL, /* BEGIN was answered, but not sent */
+    SSTATE_TX_BEGUN,   /* as the link says; BEGIN stands in front of the present exchange, and is
+                          kept */
+    SSTATE_TX_FAILS,   /* a read that was out failed: so does its home, when it comes back */
     SSTATE_TX_LOST,    /* it died with its link: failed until ROLLBACK */
     SSTATE_TX_UNTOLD   /* it failed, and the client has not been told */
 };
 
+/* What the client knows of its parameters: all; errand->told is to be put right by the next link;
+ * nothing real, as it was greeted without this server. */
+enum sstate_parameters { PARAMETERS_TOLD, PARAMETERS_OWED, PARAMETERS_UNKNOWN };
+
+/* May reads leave? Not with one snapshot for all; with one for each, as far as BEGIN says, unless
+ * something else keeps them. */
+enum tx_leave_rule { TX_ONE_SNAPSHOT, TX_SEES_COMMITS, TX_READS_LEAVE };
+
 /* Reads that leave the transaction (plan.h, plan_away.c). */
 struct tx_leave {
-    bool may_go_out : 1;   /* the present exchange may leave, as the transaction's reads may */
-    bool was_out : 1;      /* one did */
-    uint8_t snapshot : 2;  /* enum plan_snapshot: the client has read in it elsewhere */
-    bool portal_left : 1;  /* the home has another unnamed portal than the client believes */
-    bool home_fails : 1;   /* a read that was out failed: so does its transaction */
-    bool sees_commits : 1; /* each statement has a snapshot of its own, as far as BEGIN says */
+    uint8_t rule : 2;     /* enum tx_leave_rule */
+    uint8_t snapshot : 2; /* enum plan_snapshot: the client has read in it elsewhere */
+    bool was_out : 1;     /* a read did leave */
+    bool portal_left : 1; /* the home has another unnamed portal than the client believes */
 };
+
+static inline void tx_leave_no_more(struct tx_leave *l)
+{
+    if (l->rule == TX_READS_LEAVE)
+        l->rule = TX_SEES_COMMITS;
+}
 
 /* What leg_repair put right, should it be cut short: a cancel request, a timeout. */
 struct mend {

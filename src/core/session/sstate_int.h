@@ -22,11 +22,6 @@
 #include "sstate/savepoints_int.h"
 #include "spans_int.h"
 
-/* The row of a client that travels is another's afterwards, its id is not. */
-static inline int32_t sstate_pid_of(uint32_t client_id)
-{
-    return (int32_t)(ROWS_FIRST_TOLD_PID + client_id % ROWS_FIRST_TOLD_PID);
-}
 /* However many clients gave names of their own in SQL, so many of the others fit on a link. */
 #define SSTATE_MIN_PREPARED 8
 /* Statements made by PREPARE in SQL, per session; more of them tie it to its link. */
@@ -52,8 +47,8 @@ struct tx_end {
     struct tx_end *next;
     uint32_t serial;         /* of the op that the tag belongs to */
     uint16_t at;             /* which statement of its string */
+    uint32_t nbehind;        /* so many are behind it there */
     uint8_t kind;            /* enum tx_end_kind */
-    bool is_last;            /* of its string */
     struct sstate_vars vars; /* behind COMMIT */
     struct sstate_vars tx;   /* behind ROLLBACK, which may be what the server makes of it */
 };
@@ -72,6 +67,10 @@ enum errand_place {
     PLACE_OUT    /* a read that left, plan_away.c */
 };
 
+/* How the present exchange is sent: in one step by exchange_quick.c, and nothing behind it (untold:
+ * the rows hear of its loan with that); up to a Flush (exchange_begin.c). */
+enum errand_sending { SENDING_AS_IT_COMES, SENDING_QUICK_UNTOLD, SENDING_QUICK, SENDING_CUT };
+
 /* What a client has only while it is not idle: from the first message of an exchange (or the login)
  * until it holds no link, waits for none, and is in no transaction. errand_begin makes it,
  * errand_end frees it. */
@@ -83,10 +82,9 @@ struct errand {
     uint32_t kept_len;         /* of a sequence that may be sent again */
     uint32_t mark_pins;        /* before the present exchange */
     uint8_t ddl;               /* what the present transaction may change: DDL_ bits */
-    bool is_quick;             /* sent by exchange_quick.c, and nothing behind it */
+    uint8_t sending;           /* enum errand_sending */
     bool is_cancelled;         /* what waits for the answer to a question was cancelled: it fails */
     uint8_t place;             /* enum errand_place */
-    bool is_cut;               /* the present exchange ends with a Flush, exchange_begin.c */
     struct names_entry *bound_first; /* the sequence that waits for its link binds it first */
     uint64_t last_portal;  /* a hash of the name that way.last_bound was bound to; 0: to none */
     uint64_t types;        /* of the parameters that were described last */
@@ -132,20 +130,30 @@ struct errand {
     struct names_portal *portals;
 };
 
+/* Something in the present exchange changes settings. */
+static inline bool errand_has_set(const struct errand *t)
+{
+    return t->mark.client != NULL;
+}
+/* Several statements in one query are being noted. */
+static inline bool errand_in_string(const struct errand *t)
+{
+    return t->string.nstmts > 1;
+}
+
 /* What makes the session, idle or not. */
 struct sstate {
-    uint8_t phase;            /* enum phase */
-    uint8_t mode : 2;         /* enum conf_pool_mode */
-    uint8_t ran_code : 1;     /* that may have left something in it of which nothing is known */
-    uint8_t ran_made : 1;     /* code of users', by its text: what that has left is on its link */
-    uint8_t tx : 2;           /* enum sstate_tx */
-    bool is_counted : 1;      /* the statement at hand, as it waits for a link */
-    bool has_temp_path : 1;   /* pg_temp may be in the search_path of the transaction */
-    bool owes_parameters : 1; /* `told` is to be put right by the next link */
-    bool reset_seen : 1;      /* a RESET fell back to the server's default */
-    bool look_at_pins : 1;    /* something may have untied the session */
-    bool greeted_alone : 1;   /* no server was there at its login: it knows no real settings */
-    uint8_t kept_uses : 1; /* 0: `kept` was lent at the login, and nothing was asked on it since */
+    uint8_t phase;          /* enum phase */
+    uint8_t mode : 2;       /* enum conf_pool_mode */
+    uint8_t ran_code : 1;   /* that may have left something in it of which nothing is known */
+    uint8_t ran_made : 1;   /* code of users', by its text: what that has left is on its link */
+    uint8_t tx : 3;         /* enum sstate_tx */
+    bool is_counted : 1;    /* the statement at hand, as it waits for a link */
+    bool has_temp_path : 1; /* pg_temp may be in the search_path of the transaction */
+    bool reset_seen : 1;    /* a RESET fell back to the server's default */
+    bool look_at_pins : 1;  /* something may have untied the session */
+    uint8_t parameters : 2; /* enum sstate_parameters */
+    uint8_t kept_uses : 1;  /* 0: `kept` was lent at the login, and nothing was asked on it since */
     struct exchange exchange;
     struct exchange_again again;
     struct loan loan;
@@ -173,6 +181,12 @@ static inline bool lent_keeps(const struct sstate *s)
 static inline bool sstate_tx_is_lost(const struct sstate *s)
 {
     return s->tx >= SSTATE_TX_LOST;
+}
+/* The next link puts right what the client believes. */
+static inline void sstate_owe_parameters(struct sstate *s)
+{
+    if (s->parameters == PARAMETERS_TOLD)
+        s->parameters = PARAMETERS_OWED;
 }
 /* The client is told of it. */
 static inline void sstate_tx_tell(struct sstate *s)
@@ -216,8 +230,6 @@ enum feed_step lent_put_settings(struct client *c, struct feed_run *run, enum ph
  */
 void lent_put_encoding(
     struct client *c, struct feed_run *run, const struct varset *from, const struct varset *to);
-/* `link` is the client's from here on. */
-void leg_adopt(struct client *c, struct link *link);
 /* The loan is over, whatever becomes of the link. */
 void leg_forget_loan(struct client *c);
 /* After an exchange: puts right what a RESET did to start-up parameters, and asks what ties the
@@ -373,6 +385,14 @@ enum feed_step exchange_begin_batch(
     struct client *c, struct feed_run *run, const char *p, const char *end);
 /* Parts of these, for exchange_quick.c. A link of that node, brought up to date; or none yet. */
 enum feed_step exchange_get_link(struct client *c, struct feed_run *run, int node);
+/* VIEW_NO_NODE in place of where the client writes, while no primary takes that. */
+static inline int exchange_node_of_write(const struct client *c, int node)
+{
+    return node == c->pool->cluster_node && node < POOLS_FIRST_TARGET &&
+                   sessions_must_hold_writes(c->ss)
+               ? VIEW_NO_NODE
+               : node;
+}
 /* The messages of the exchange are kept as long as it may be sent again. */
 void leg_keep(struct client *c, struct slice msgs);
 /* PGPOOL EXPLAIN: what the statement itself would ask or wait for is asked first. False: nothing.
@@ -489,7 +509,7 @@ void follow_forget_skipped(struct sstate *s);
 /* What `tx` holds is the beginning of a sequence, which may have been committed in parts. */
 static inline bool sstate_tx_is_sequence(const struct sstate *s)
 {
-    return s->exchange.tx_is_string && !s->exchange.in_string;
+    return s->exchange.tx_is_string && !errand_in_string(s->errand);
 }
 /* ROLLBACK was sent for it: its settings are those from before. */
 void follow_roll_back(struct client *c);

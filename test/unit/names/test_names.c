@@ -88,8 +88,7 @@ static void prepare(char name, char digit)
 
     n->sql = mem_strndup(&digit, 1);
     n->content = (uint64_t)digit;
-    n->is_new = true;
-    n->made = (struct names_run){.serial = serial};
+    n->made = (struct names_run){.serial = serial, .state = NAMES_RUN_SENT};
     way.nnew++;
     names_put(&all, n);
     prepset_set_named(&preps, slice_of(&name, 1), n->content);
@@ -99,7 +98,7 @@ static void deallocate(struct names_entry *n)
 {
     n->was_loaded = true;
     prepset_set_named(&preps, slice_of(n->name, n->len), PREPSET_DOUBTFUL);
-    names_drop(&way, n, (struct names_run){.serial = serial});
+    names_drop(&way, n, (struct names_run){.serial = serial, .state = NAMES_RUN_SENT});
 }
 
 /* Sends one message: Parse, Close, Unnamed parse, preQare in SQL, deallocate (X), deallocate All.
@@ -118,14 +117,14 @@ static void send_one(const char *m)
     else if (m[0] == 'X')
         deallocate(names_find(&all, slice_of(m + 1, 1)));
     else
-        names_drop_all(&way, &preps, (struct names_run){.serial = serial});
+        names_drop_all(&way, &preps, (struct names_run){.serial = serial, .state = NAMES_RUN_SENT});
 }
 
 /* Messages of four characters: kind, name, content, + worked, ! refused, - skipped. True when the
  * link may know more or less than is thought. */
 static bool exchange(const char *msgs, bool is_undone)
 {
-    struct names_heard heard = {.preps = &preps, .ntags = -1, .has_failed_tx = true};
+    struct names_heard heard = {.preps = &preps, .ntags = -1, .tx_status = 'E'};
     uint32_t first = serial + 1;
     uint64_t worked = 0;
     unsigned npending = 0;
@@ -387,19 +386,19 @@ START_TEST(as_many_as_may_be_pending)
 END_TEST
 
 static const struct {
-    bool is_new;
-    bool is_over;
+    enum names_portal_state before;
     bool saw_error;
     bool stays;
-    bool is_doubtful;
+    enum names_portal_state behind;
 } portals[] = {
-    {false, false, false, true, false},
-    {true, false, false, true, false},
-    {false, true, false, false, false},
-    {true, true, false, false, false},
-    {false, false, true, true, false},
-    {true, false, true, true, true},
-    {false, true, true, true, true},
+    {PORTAL_IS_THERE, false, true, PORTAL_IS_THERE},
+    {PORTAL_IS_NEW, false, true, PORTAL_IS_THERE},
+    {PORTAL_IS_OVER, false, false, PORTAL_IS_OVER},
+    {PORTAL_IN_DOUBT, false, true, PORTAL_IN_DOUBT},
+    {PORTAL_IS_THERE, true, true, PORTAL_IS_THERE},
+    {PORTAL_IS_NEW, true, true, PORTAL_IN_DOUBT},
+    {PORTAL_IS_OVER, true, true, PORTAL_IN_DOUBT},
+    {PORTAL_IN_DOUBT, true, true, PORTAL_IN_DOUBT},
 };
 
 START_TEST(a_portal)
@@ -409,13 +408,13 @@ START_TEST(a_portal)
 
     p->len = 1;
     p->name[0] = 'p';
-    p->is_new = portals[_i].is_new;
-    p->is_over = portals[_i].is_over;
-    ck_assert_int_eq(names_portal_find(first, slice_of_str("p")) != NULL, !portals[_i].is_over);
+    p->state = (uint8_t)portals[_i].before;
+    ck_assert_int_eq(
+        names_portal_find(first, slice_of_str("p")) != NULL, p->state != PORTAL_IS_OVER);
     names_portals_settle(&first, portals[_i].saw_error);
     ck_assert_int_eq(first != NULL, portals[_i].stays);
     if (first != NULL) {
-        ck_assert_int_eq(first->is_doubtful, portals[_i].is_doubtful);
+        ck_assert_uint_eq(first->state, portals[_i].behind);
         ck_assert_ptr_eq(names_portal_find(first, slice_of_str("p")), first);
     }
     names_portals_free(&first);

@@ -28,20 +28,40 @@ void client_entitle(const struct client *c, struct pool_request *req)
     req->is_proved = c->proof.proved != LOGIN_PROVED_NOT;
 }
 
+/* NegotiateProtocolVersion, when the link speaks an older minor than it was asked for, which says
+ * nothing of the client where links are opened plainly, or options are unknown. It is the first
+ * thing a server says. */
+static void login_negotiate(struct client *c, struct buf *out)
+{
+    struct client_login *login = c->login;
+    const struct link *link = c->link;
+    uint8_t was = login->negotiation;
+
+    login->negotiation = NEGOTIATION_OVER; /* whatever is said now */
+    if (was == NEGOTIATION_OVER)
+        return;
+    if (link != NULL && link->phase != LINK_DIALING && link->version < login->startup.version)
+        login->version = login->startup.version = link->version;
+    else if (was == NEGOTIATION_SPARED)
+        return;
+    wire_put_negotiate(out, login->version, login->unknown, login->nunknown);
+}
+
 static bool gate_say(void *owner, struct buf *out, bool is_ok)
 {
     struct client *c = owner;
     struct buf all = {0};
 
-    if (is_ok && c->login->is_auth_told) {
+    if (is_ok && c->login->outcome != LOGIN_OPEN) {
         buf_free(out);
         return false;
     }
     if (out->len > 0) {
-        client_login_negotiate(c, &all);
+        login_negotiate(c, &all);
         buf_put(&all, out->data, out->len);
     }
-    c->login->is_auth_told = c->login->is_auth_told || is_ok;
+    if (is_ok)
+        c->login->outcome = LOGIN_LET_IN;
     buf_free(out);
     client_send(c, &all);
     return true;
@@ -87,7 +107,7 @@ static void gate_refused(void *owner, const char *reason, const char *hint, cons
     log_caused_detail(LVL_LOG, reason, hint,
         "authentication of user \"%.*s\" failed%s: database \"%s\", host %s", (int)user.n, user.p,
         where, pool_database(c->pool).p, host);
-    c->login->is_refusal_told = true;
+    c->login->outcome = LOGIN_REFUSED;
     client_log_leave(&scope);
 }
 
@@ -141,33 +161,14 @@ void client_gate_open(struct client *c)
     client_auth_start(login->auth);
 }
 
-/* NegotiateProtocolVersion, when the link speaks an older minor than it was asked for, which says
- * nothing of the client where links are opened plainly, or options are unknown. It is the first
- * thing a server says. */
-void client_login_negotiate(struct client *c, struct buf *out)
-{
-    struct client_login *login = c->login;
-    const struct link *link = c->link;
-    uint8_t was = login->negotiation;
-
-    login->negotiation = NEGOTIATION_OVER; /* whatever is said now */
-    if (was == NEGOTIATION_OVER)
-        return;
-    if (link != NULL && link->phase != LINK_DIALING && link->version < login->startup.version)
-        login->version = login->startup.version = link->version;
-    else if (was == NEGOTIATION_SPARED)
-        return;
-    wire_put_negotiate(out, login->version, login->unknown, login->nunknown);
-}
-
 /* AuthenticationOk, unless it was told already. */
 void client_login_put_ok(struct client *c, struct buf *out)
 {
-    if (c->login->is_auth_told)
+    if (c->login->outcome != LOGIN_OPEN)
         return;
-    client_login_negotiate(c, out);
+    login_negotiate(c, out);
     wire_put_auth(out, AUTH_OK, slice_of(NULL, 0));
-    c->login->is_auth_told = true;
+    c->login->outcome = LOGIN_LET_IN;
 }
 
 void client_login_tell_ok(struct client *c)

@@ -25,10 +25,10 @@ void client_log_refusal(struct client *c, const struct err *err)
     struct slice database = slice_of("", 0);
     char host[64];
 
-    if (c->login != NULL && c->login->is_refusal_told)
+    if (c->login != NULL && c->login->outcome == LOGIN_REFUSED)
         return;
     if (c->login != NULL) {
-        c->login->is_refusal_told = true;
+        c->login->outcome = LOGIN_REFUSED;
         user = c->login->auth_user;
         database = c->login->startup.database;
     }

@@ -39,7 +39,8 @@ void client_place_follow(struct client *c)
     client_place_learn(c);
     if (c->proof.proved != LOGIN_PROVED_HERE)
         c->proof.proved = LOGIN_PROVED_NOT;
-    c->sstate->greeted_alone = true; /* by another server: it is told what this one says */
+    /* It was greeted by another server: it is told what this one says. */
+    c->sstate->parameters = PARAMETERS_UNKNOWN;
 }
 
 void client_place_login_at(struct client *c, int node)

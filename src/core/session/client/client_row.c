@@ -72,8 +72,9 @@ static void row_let_in(struct client *c, bool is_superuser, const struct paramse
 
     row->secret_len = (uint8_t)client_make_secret(c->ss, secret, version);
     memcpy(row->secret, secret, sizeof secret);
+    /* The row of a client that travels is another's afterwards, its id is not. */
     row->told_pid = c->link == NULL || c->kind->pool_mode(c) != CONF_POOL_SESSION
-                        ? sstate_pid_of(row->id)
+                        ? (int32_t)(ROWS_FIRST_TOLD_PID + row->id % ROWS_FIRST_TOLD_PID)
                         : c->link->server_pid;
     row->protocol = version;
     row->is_superuser = is_superuser;

@@ -50,6 +50,8 @@ static void put_question(struct client *c, const struct plan_choice *p)
     case PLAN_ASKS_REPLAYED:
         plan_ask_replay(c, p->route.wait_lsn);
         break;
+    case PLAN_ASKS_LATER:
+        break;
     }
 }
 
@@ -108,19 +110,21 @@ static enum feed_step take_choice(struct client *c, const struct plan_choice *p,
     struct sstate *s = c->sstate;
     enum feed_step step;
 
-    s->again.is_read = p->way >= PLAN_READS;
-    s->again.may_retry = (p->retry & PLAN_RETRY_READ) != 0;
+    if ((p->retry & PLAN_RETRY_READ) == 0)
+        s->again.retry = AGAIN_NEVER;
+    else
+        s->again.retry = p->way >= PLAN_READS ? AGAIN_ANYWHERE : AGAIN_IF_ROUTED;
     s->again.may_replan = (p->retry & PLAN_RETRY_REPLAN) != 0;
     s->errand->place = p->way == PLAN_LEAVES ? PLACE_OUT : PLACE_HOME;
-    s->errand->is_cut = p->is_cut;
+    s->errand->sending = p->is_cut ? SENDING_CUT : SENDING_AS_IT_COMES;
     s->errand->kept_len = 0;
-    *node = p->node;
+    *node = p->way >= PLAN_READS ? p->node : exchange_node_of_write(c, p->node);
     step = see_verdict(c, p);
     if (step != FEED_PASS || c->kind->judge == NULL)
         return step;
     plan_ask_reset(c->plan);
     s->errand->leave.snapshot = p->snapshot & 3U;
-    if (p->asks_later)
+    if (p->asks == PLAN_ASKS_LATER)
         plan_ask_later(c, &p->route);
     if (p->way == PLAN_WRITES)
         plan_note_write(c, &p->route);
@@ -153,9 +157,10 @@ static enum feed_step on_present_link(struct client *c, bool is_alone)
         return FEED_PASS; /* in a COPY the server itself judges what does not belong there */
     if (c->link->expect.is_held)
         return FEED_PARK; /* it would have two ends in one */
-    if (is_alone || s->exchange.hold || s->again.may_retry || s->errand->place == PLACE_OUT ||
-        s->again.what != AGAIN_NO || (c->link->expect.holds && !is_lost) ||
-        s->loan.doubt != LOAN_SURE || (s->loan.begun_here && s->exchange.recovered) ||
+    if (is_alone || s->exchange.hold != EXCHANGE_FLOWS || s->again.retry != AGAIN_NEVER ||
+        s->errand->place == PLACE_OUT || s->again.what != AGAIN_NO ||
+        (c->link->expect.holds && !is_lost) || !loan_is_sure(&s->loan) ||
+        (s->tx == SSTATE_TX_BEGUN && s->exchange.words == EXCHANGE_RECOVERS) ||
         s->errand->way.nuncertain > 0 || s->errand->way.npending >= NAMES_MAX_PENDING ||
         c->link->pool->cluster_node != c->pool->cluster_node) {
         if (!is_lost)
@@ -172,8 +177,7 @@ HOT enum feed_step exchange_get_link(struct client *c, struct feed_run *run, int
 {
     enum feed_step step;
 
-    if (node == VIEW_NO_NODE || (!c->sstate->again.is_read && node == c->pool->cluster_node &&
-                                    node < POOLS_FIRST_TARGET && sessions_must_hold_writes(c->ss)))
+    if (node == VIEW_NO_NODE)
         return leg_wait_for_primary(c);
     step = leg_attach(c, node, false);
     return step == FEED_PASS ? leg_make_ready(c, run) : step;
@@ -188,18 +192,13 @@ WARM static bool may_replan_tied(const struct client *c)
     const struct sstate *s = c->sstate;
 
     return s->pins != 0 && (s->pins & not_known) == 0 && c->link->tx_status == 'I' &&
-           expect_is_quiet(&c->link->expect) && !s->loan.begun_here && !c->server_batch;
+           expect_is_quiet(&c->link->expect) && s->tx != SSTATE_TX_BEGUN && !c->server_batch;
 }
 
 static void keep_tied(struct client *c, struct slice msgs)
 {
-    struct sstate *s = c->sstate;
-
-    s->again.reply_begun = s->again.may_retry = s->again.may_resend = false;
-    s->again.may_replan = s->again.may_replan && msgs.n > 0 && msgs.n <= SSTATE_RETRY_MAX;
-    buf_free(&s->errand->retry);
-    if (s->again.may_replan)
-        buf_put(&s->errand->retry, msgs.p, msgs.n);
+    c->sstate->again.retry = AGAIN_NEVER;
+    leg_keep(c, c->sstate->again.may_replan ? msgs : slice_of(NULL, 0));
 }
 
 /* Of an incomplete message the rest goes on as it comes, and is not kept. */

@@ -104,7 +104,7 @@ void exchange_note_no_login(struct client *c, const struct link *link, const str
 static void explain_what_was_found(struct client *c, struct admin_explain *out)
 {
     int home = c->pool->cluster_node;
-    bool lacks = c->plan->wait_is_over;
+    bool lacks = c->plan->wait == PLAN_WAIT_OVER;
     int64_t until_us = sstate_is_avoided(c, out->node) ? c->sstate->avoid_until_us : 0;
 
     if (out->node == home || out->node == VIEW_NO_NODE || (!lacks && until_us == 0))

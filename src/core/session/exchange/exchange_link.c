@@ -98,8 +98,7 @@ HOT static void exchange_on_bytes(void *owner, struct link *link, const char *p,
     }
     if (s->phase != PHASE_ATTACHED && link->phase == LINK_LOGIN)
         return; /* of a login that is not the client's */
-    if ((s->again.may_retry || s->again.may_replan || s->again.may_resend) &&
-        !s->again.reply_begun) {
+    if (again_may_be_sent(&s->again) && !s->again.reply_begun) {
         aside = aside_bytes(c, link, p, n);
         tell(c, link, p, aside);
         p += aside;
@@ -334,10 +333,10 @@ static void replan(struct client *c)
     s->again.what = AGAIN_NO;
     s->again.may_replan = false; /* once is enough */
     (void)expect_take_hold(&c->link->expect);
-    if (s->loan.begun_here)
+    if (s->tx == SSTATE_TX_BEGUN)
         lent_put_own_query(c, &run, slice_of_str("ROLLBACK"));
     follow_replan(c, &run, buf_slice(&s->errand->retry));
-    if (s->loan.begun_here)
+    if (s->tx == SSTATE_TX_BEGUN)
         follow_virtual_put(c, &run);
     feed_flush(c, &run);
     leg_send_again(c);
@@ -347,18 +346,17 @@ static void on_exchange_over(struct client *c)
 {
     struct sstate *s = c->sstate;
     bool failed = s->exchange.saw_error;
-    bool was_cut = s->errand->is_cut;
+    bool was_cut = s->errand->sending == SENDING_CUT;
     bool owes_end;
 
     if (exchange_quick_ends(c))
         return;
-    if (s->loan.doubt == LOAN_SURE && s->loan.has_closed && failed)
-        s->loan.doubt = LOAN_MAY_HAVE;
-    s->loan.has_closed = false;
+    if (s->loan.doubt == LOAN_CLOSES)
+        s->loan.doubt = failed ? LOAN_MAY_HAVE : LOAN_SURE;
     s->errand->way.unloaded = NULL;
     if (s->again.what != AGAIN_NO)
         lent_names_undo(c);
-    s->errand->is_cut = false;
+    s->errand->sending = SENDING_AS_IT_COMES;
     lent_names_settle(c);
     follow_settle(c);
     if (s->again.what == AGAIN_REPLANNED) {
@@ -381,9 +379,10 @@ static void on_exchange_over(struct client *c)
     mem_free(s->errand->refusal);
     s->errand->refusal = NULL;
     buf_empty(&s->errand->retry);
-    if (s->loan.begun_here)
+    if (s->tx == SSTATE_TX_BEGUN) {
         buf_empty(&s->errand->begin);
-    s->loan.begun_here = false;
+        s->tx = SSTATE_TX_OF_LINK;
+    }
     s->again = (struct exchange_again){0};
     c->server_batch = false;
     owes_end = expect_take_hold(&c->link->expect);
@@ -397,7 +396,7 @@ static void on_exchange_over(struct client *c)
             end_transaction(c, owes_end);
         return;
     }
-    if ((s->reset_seen || s->look_at_pins || s->loan.doubt != LOAN_SURE) &&
+    if ((s->reset_seen || s->look_at_pins || !loan_is_sure(&s->loan)) &&
         (!feed_end_ignored(c) || leg_repair(c, owes_end ? PHASE_ENDING : PHASE_REPAIRING)))
         return;
     finish(c, owes_end);
@@ -701,7 +700,7 @@ static bool on_error(void *owner, struct link *link, const struct errmsg *m)
         expect_hold(&link->expect);
         return true;
     }
-    if (s->pins == 0 && is_of_stale_plan(m) && s->loan.doubt == LOAN_SURE)
+    if (s->pins == 0 && is_of_stale_plan(m) && loan_is_sure(&s->loan))
         s->loan.doubt = LOAN_MAY_HAVE; /* it is told once, and plans are made anew */
     return leg_away_on_error(c, link, m) || tell_why(c, link, m) || tell_refusal(c, link, m) ||
            rename_statement(c, link, m->whole) || client_failed_tell(client_refused(c), link, m);

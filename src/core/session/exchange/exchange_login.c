@@ -225,7 +225,7 @@ bool exchange_login_alone(struct client *c)
         return false;
     if (!c->kind->follow(c))
         return false;
-    c->sstate->greeted_alone = true;
+    c->sstate->parameters = PARAMETERS_UNKNOWN;
     if (greeting_find(c, true) == NULL)
         alone_greet(c);
     return true;

@@ -292,7 +292,7 @@ bool exchange_may_send_again(struct client *c, const struct link *link)
 
     return !s->again.reply_begun && msgs.n > 0 && s->errand->nresent < LOST_RETRIES &&
            (s->errand->place == PLACE_OUT || !is_in_transaction(s, link)) &&
-           ((s->again.may_retry && s->again.is_read) || plan_again_is_read(c, msgs, &missing));
+           (s->again.retry == AGAIN_ANYWHERE || plan_again_is_read(c, msgs, &missing));
 }
 
 /* The server has refused it, of which the client has been told nothing: it will be made elsewhere,
@@ -312,7 +312,7 @@ static bool keep_told(struct client *c, const struct link *link)
     const struct expect *owed = &link->expect;
     unsigned head = owed->len == 0 ? OP_SYNC : expect_peek(owed, 0);
     bool is_done = told->serial == owed->nended
-                       ? told->is_last && told->kind != TX_END_BEGINS
+                       ? told->nbehind == 0 && told->kind != TX_END_BEGINS
                        : told->serial + 1 == owed->nended && head == OP_SYNC && !owed->failed;
 
     sstate_vars_assign(&s->vars, &told->vars);
@@ -371,7 +371,7 @@ static bool is_cut_over(const struct sstate *s, const struct link *link)
 {
     const struct expect *owed = &link->expect;
 
-    return s->errand->is_cut && owed->len == 1 && !owed->lost && !owed->failed &&
+    return s->errand->sending == SENDING_CUT && owed->len == 1 && !owed->lost && !owed->failed &&
            (expect_peek(owed, 0) & OP_CUT) != 0 && link->tx_status == 'I';
 }
 
@@ -382,7 +382,7 @@ static bool is_over(struct client *c, const struct link *link)
 
     if (s->exchange.saw_error)
         return false;
-    if (s->errand->is_cut)
+    if (s->errand->sending == SENDING_CUT)
         return is_cut_over(s, link);
     return s->again.reply_begun && plan_again_is_over(c, link, buf_slice(&s->errand->retry));
 }
@@ -391,7 +391,7 @@ static bool is_over(struct client *c, const struct link *link)
 static void lost_behind_end(struct client *c, const struct link *link)
 {
     struct sstate *s = c->sstate;
-    bool was_cut = s->errand->is_cut; /* its own end is to come */
+    bool was_cut = s->errand->sending == SENDING_CUT; /* its own end is to come */
 
     if (s->tx != SSTATE_TX_VIRTUAL) {
         sstate_vars_clear(&s->errand->mark);
@@ -400,7 +400,7 @@ static void lost_behind_end(struct client *c, const struct link *link)
     lost_roll_back(c);
     s->errand->leave.was_out = s->errand->leave.was_out || s->errand->place == PLACE_OUT;
     s->errand->place = PLACE_HOME;
-    s->errand->is_cut = false;
+    s->errand->sending = SENDING_AS_IT_COMES;
     s->errand->nresent = 0;
     leg_stop_keeping(c);
     if (link->pool->cluster_node != c->pool->cluster_node)
@@ -466,7 +466,7 @@ static void lost_repeated(struct client *c)
 {
     struct route_decision missing;
 
-    if (!(c->sstate->again.may_retry && c->sstate->again.is_read) &&
+    if (c->sstate->again.retry != AGAIN_ANYWHERE &&
         plan_again_is_read(c, buf_slice(&c->sstate->errand->retry), &missing) &&
         missing.nquestions > 0)
         plan_ask_unsure(c, &missing);
@@ -541,12 +541,12 @@ static void lost_out(struct client *c, struct loss *l, enum lost_way way)
 {
     struct sstate *s = c->sstate;
     struct link *link = l->link;
-    bool was_cut = s->errand->is_cut;
+    bool was_cut = s->errand->sending == SENDING_CUT;
 
     if (s->again.what != AGAIN_NO)
         link->expect.failed = false; /* its error was kept from the client */
     s->again.what = AGAIN_NO;
-    if (phase_is_asking(l->phase))
+    if (l->phase == PHASE_ASK_OPENING || l->phase == PHASE_ASK_SYNCING || l->phase == PHASE_ASKING)
         plan_ask_stop(c->plan);
     else
         avoid_node(c, link->pool->cluster_node);
@@ -564,7 +564,7 @@ static void lost_out(struct client *c, struct loss *l, enum lost_way way)
     if (way == LOST_OUT_FAILS)
         plan_away_lost(c);
     plan_aside_return(c);
-    s->errand->is_cut = false;
+    s->errand->sending = SENDING_AS_IT_COMES;
     s->errand->nresent = 0;
     c->server_batch = false;
     if (way == LOST_OUT_FAILS)
@@ -581,7 +581,8 @@ static bool has_begun_in_vain(const struct sstate *s, const struct link *link)
     const struct tx_end *e = s->errand->ends;
 
     return s->exchange.saw_error && link->tx_status == 'I' && s->errand->ended == NULL &&
-           e != NULL && e->kind == TX_END_BEGINS && e->at == 0 && e->is_last && e->next == NULL;
+           e != NULL && e->kind == TX_END_BEGINS && e->at == 0 && e->nbehind == 0 &&
+           e->next == NULL;
 }
 
 /* A link that the client has, but where nothing of it runs. */

@@ -30,7 +30,7 @@ HOT static bool is_free(struct client *c)
 {
     const struct sstate *s = c->sstate;
 
-    return s->phase == PHASE_DETACHED && s->pins == 0 && !s->greeted_alone &&
+    return s->phase == PHASE_DETACHED && s->pins == 0 && s->parameters != PARAMETERS_UNKNOWN &&
            c->plan->nunsure == 0 && client_local(c) == NULL && c->local_part == LOCAL_PART_NONE &&
            !c->server_batch && !c->trace.client && !client_log_statements(c);
 }
@@ -45,16 +45,8 @@ static bool read_batch(const char *p, const char *end, struct quick_batch *q)
            (q->sent.name.n == 0) == (q->sent.parse.p != NULL);
 }
 
-/* Words of transactions, settings and the like: not worth a closer look. */
-static bool may_be_plain(struct slice sql)
-{
-    enum count_kind kind = count_kind_of(sql);
-
-    return kind == COUNT_SELECT || kind == COUNT_INSERT || kind == COUNT_UPDATE ||
-           kind == COUNT_DELETE;
-}
-
-/* The statement, when it is plain. Without a name, or not, it is kept until q->prep is let go. */
+/* The statement, when it is plain: words of transactions, settings and the like are not worth a
+ * closer look. Without a name, or not, it is kept until q->prep is let go. */
 HOT static bool find_statement(struct client *c, struct quick_batch *q)
 {
     struct sstate *s = c->sstate;
@@ -62,7 +54,7 @@ HOT static bool find_statement(struct client *c, struct quick_batch *q)
     if (q->sent.parse.p == NULL) {
         q->n = names_find(&s->names, q->sent.name);
         q->prep = q->n == NULL || q->n->prep == NULL ? NULL : prep_ref(q->n->prep);
-    } else if (may_be_plain(q->sent.sql) && !admin_kill_is_likely(q->sent.sql) &&
+    } else if (count_is_of_rows(count_kind_of(q->sent.sql)) && !admin_kill_is_likely(q->sent.sql) &&
                names_have_room(
                    &s->names, c->ss->conf->client_prepared_memory_bytes, q->sent.sql.n)) {
         q->prep = follow_prep_of(c, batch_lone_statement(&q->sent));
@@ -75,13 +67,13 @@ HOT static bool may_read_at(struct client *c, int node)
 {
     struct plan *b = c->plan;
 
-    if (b->wait_is_over || plan_is_lsn_due(c) || sstate_is_avoided(c, node) ||
+    if (b->wait == PLAN_WAIT_OVER || plan_is_lsn_due(c) || sstate_is_avoided(c, node) ||
         !conf_has_node(c->ss->conf, node) || view_must_hold_writes(&c->ss->view)) {
         b->keeps_random = true;
         return false;
     }
     plan_ask_reset(b);
-    b->rolls_back = false;
+    b->end = PLAN_END_NONE;
     return true;
 }
 
@@ -127,10 +119,12 @@ HOT bool exchange_quick_place(
     if (*node == VIEW_NO_NODE || !is_read)
         return false;
     c->plan->tx_status = 'I';
-    c->sstate->again.is_read = true;
-    return knows_read(
-               c, prep != NULL ? prep->known : route_known_of(sql, facts), prep == NULL, node) ||
-           judge(c, prep, sql, facts, node);
+    if (!knows_read(
+            c, prep != NULL ? prep->known : route_known_of(sql, facts), prep == NULL, node) &&
+        !judge(c, prep, sql, facts, node))
+        return false;
+    c->sstate->again.retry = AGAIN_ANYWHERE;
+    return true;
 }
 
 HOT bool exchange_quick_place_home(
@@ -139,19 +133,19 @@ HOT bool exchange_quick_place_home(
     (void)prep;
     (void)sql;
     (void)facts;
-    c->sstate->again.is_read = false;
-    *node = sstate_write_node(c); /* whether it takes writes is seen when the link is borrowed */
+    c->sstate->again.retry = AGAIN_NEVER;
+    *node = exchange_node_of_write(c, sstate_write_node(c));
     return true;
 }
 
 /* What is to be sent waits for something: the rows hear of the loan before. */
 COLD static void tell_loan(struct client *c)
 {
-    struct sstate *s = c->sstate;
+    struct errand *t = c->sstate->errand;
 
-    if (s->loan.is_untold && c->link != NULL)
+    if (t->sending == SENDING_QUICK_UNTOLD && c->link != NULL)
         client_row_link(c);
-    s->loan.is_untold = false;
+    t->sending = SENDING_AS_IT_COMES;
 }
 
 /* Who has it is told when the statement is sent, or here when that is not now. */
@@ -160,16 +154,14 @@ HOT static enum feed_step get_link(struct client *c, struct feed_run *run, int n
     struct sstate *s = c->sstate;
     enum feed_step step;
 
-    s->errand->is_quick = true;
+    s->errand->sending = SENDING_QUICK;
     if (!leg_attach_at_once(c, node))
         step = exchange_get_link(c, run, node);
     else
         step = s->loan.is_fresh ? leg_make_ready(c, run) : FEED_PASS;
     step = c->kind->chosen(c, step);
-    if (step != FEED_PASS) {
+    if (step != FEED_PASS)
         tell_loan(c);
-        s->errand->is_quick = false;
-    }
     return step;
 }
 
@@ -209,7 +201,7 @@ static void pass_batch(
     client_stats_on_query(c);
     count_statement(c->ss, c->link->pool->cluster_node, (enum count_kind)c->bound_count);
     client_note_begun(c, sql);
-    c->sstate->loan.is_untold = false;
+    t->sending = SENDING_QUICK;
 }
 
 /* The client may know other columns than the link. True: that is found out. */
@@ -222,7 +214,6 @@ COLD APART static bool looks_first(
     tell_loan(c);
     if (!follow_columns_ask(c, run, q->n))
         return false;
-    c->sstate->errand->is_quick = false;
     c->sstate->loan.is_fresh = true; /* what comes is kept then */
     return true;
 }
@@ -248,7 +239,6 @@ HOT enum feed_step exchange_quick_batch(
         errand_begin(c);
         msgs = slice_of(p, (size_t)(q.sent.end - p));
         s->again.is_behind = false;
-        s->again.may_retry = s->again.is_read;
         s->again.may_replan = q.n != NULL && (q.sent.describes || !q.n->is_described);
         s->errand->kept_len = (uint32_t)msgs.n;
         step = get_link(c, run, node);
@@ -289,7 +279,8 @@ HOT enum feed_step exchange_quick_query(struct client *c, struct feed_run *run, 
         return FEED_AGAIN;
     client_stats_on_query(c);
     s->is_counted = true;
-    s->again.may_retry = s->again.is_read || is_lone_read(facts);
+    if (s->again.retry == AGAIN_NEVER && is_lone_read(facts))
+        s->again.retry = AGAIN_IF_ROUTED;
     s->again.may_replan = false;
     step = get_link(c, run, node);
     if (step != FEED_PASS)
@@ -307,11 +298,11 @@ HOT static bool is_in_transaction(const struct client *c)
     const struct errand *t = s->errand;
 
     return s->phase == PHASE_ATTACHED && c->link->tx_status == 'T' && t->tx.client != NULL &&
-           t->mark.client == NULL && !s->loan.is_fresh && !s->exchange.hold &&
-           !s->exchange.has_set && !s->exchange.has_tx_words && !s->reset_seen &&
-           !s->look_at_pins && s->loan.doubt == LOAN_SURE && s->tx != SSTATE_TX_UNTOLD &&
-           !s->loan.begun_here && t->leave.snapshot != PLAN_SNAPSHOT_DUE &&
-           s->pins == s->shown_pins && expect_is_quiet(&c->link->expect) && !c->server_batch &&
+           !errand_has_set(t) && !s->loan.is_fresh && s->exchange.hold == EXCHANGE_FLOWS &&
+           s->exchange.words == EXCHANGE_NO_WORDS && !s->reset_seen && !s->look_at_pins &&
+           loan_is_sure(&s->loan) && s->tx != SSTATE_TX_UNTOLD && s->tx != SSTATE_TX_BEGUN &&
+           t->leave.snapshot != PLAN_SNAPSHOT_DUE && s->pins == s->shown_pins &&
+           expect_is_quiet(&c->link->expect) && !c->server_batch &&
            c->local_part == LOCAL_PART_NONE && s->mode != CONF_POOL_STATEMENT;
 }
 
@@ -323,9 +314,9 @@ HOT bool exchange_quick_goes_on(struct client *c, struct slice sql)
         return false;
     if (!s->is_counted)
         client_stats_on_query(c);
-    s->errand->is_quick = true;
-    s->exchange.in_string = false;
-    s->again.may_retry = s->again.may_replan = s->again.may_resend = false;
+    s->errand->sending = SENDING_QUICK;
+    s->errand->string.nstmts = 0;
+    again_forget(&s->again);
     s->errand->mark_pins = s->pins;
     return true;
 }
@@ -336,9 +327,9 @@ static bool leaves_nothing(const struct client *c)
 {
     const struct sstate *s = c->sstate;
 
-    return s->errand->is_quick && !s->exchange.saw_error && !c->link->expect.holds &&
-           !c->is_parked && c->body_left == 0 && c->plan->questions == NULL &&
-           c->plan->doubts == NULL;
+    return s->errand->sending == SENDING_QUICK && !s->exchange.saw_error &&
+           !c->link->expect.holds && !c->is_parked && c->body_left == 0 &&
+           c->plan->questions == NULL && c->plan->doubts == NULL;
 }
 
 /* The transaction is open still, and nothing in it has changed. */
@@ -348,7 +339,7 @@ HOT static bool ends_within(struct client *c)
 
     if (c->link->tx_status != 'T' || c->link->expect.nnotes > 0 || t->way.npending > 0)
         return false;
-    t->is_quick = false;
+    t->sending = SENDING_AS_IT_COMES;
     client_note_idle(c);
     client_after_quiet(c);
     return true;
@@ -368,7 +359,7 @@ HOT bool exchange_quick_ends(struct client *c)
         lent_names_settle(c);
     if (s->errand->early.len > 0)
         client_send(c, &s->errand->early);
-    s->errand->is_quick = false;
+    s->errand->sending = SENDING_AS_IT_COMES;
     s->again = (struct exchange_again){0};
     client_note_done(c);
     leg_detach(c);

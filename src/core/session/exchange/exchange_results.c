@@ -79,7 +79,7 @@ bool client_is_in_block(const struct client *c)
     const struct sstate *s = c->sstate;
 
     return s->mode != CONF_POOL_STATEMENT &&
-           (s->loan.begun_here ||
+           (s->tx == SSTATE_TX_BEGUN ||
                (c->link->tx_status == 'T' && !expect_owes_ready(&c->link->expect)));
 }
 
@@ -99,7 +99,7 @@ static bool is_quiet(const struct client *c)
     const struct sstate *s = c->sstate;
 
     return s->phase == PHASE_ATTACHED && expect_is_quiet(&c->link->expect) && !s->loan.is_fresh &&
-           !s->exchange.hold && !c->server_batch && c->body_left == 0 &&
+           s->exchange.hold == EXCHANGE_FLOWS && !c->server_batch && c->body_left == 0 &&
            s->errand->way.npending == 0 && s->errand->mark.client == NULL &&
            c->link->pool->cluster_node == c->pool->cluster_node;
 }
@@ -117,12 +117,11 @@ static bool sees_commits(const struct client *c)
     const struct sstate *s = c->sstate;
     const struct link *home = s->errand->home;
 
-    if (!s->errand->leave.sees_commits)
+    if (s->errand->leave.rule == TX_ONE_SNAPSHOT)
         return false;
     if (home != NULL)
-        return s->phase <= PHASE_WAITING && home->tx_status == 'T' &&
-               !s->errand->leave.home_fails && home->pool->cluster_node == c->pool->cluster_node &&
-               !pool_link_is_of_before(home);
+        return s->phase <= PHASE_WAITING && home->tx_status == 'T' && s->tx != SSTATE_TX_FAILS &&
+               home->pool->cluster_node == c->pool->cluster_node && !pool_link_is_of_before(home);
     return is_quiet(c) && c->link->tx_status == 'T';
 }
 
@@ -153,7 +152,7 @@ HOT bool client_may_be_told(const struct client *c)
         return false;
     if (!ties_are_harmless(s))
         return false;
-    if (s->greeted_alone || s->owes_parameters || sstate_tx_is_lost(s) || s->has_temp_path ||
+    if (s->parameters != PARAMETERS_TOLD || sstate_tx_is_lost(s) || s->has_temp_path ||
         client_local(c) != NULL || c->local_part != LOCAL_PART_NONE || c->server_batch ||
         c->trace.client)
         return false;

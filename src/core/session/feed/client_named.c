@@ -38,12 +38,6 @@ HOT struct named_statement *client_named_find(const struct client_named *names, 
         &names->table, named_hash(name), named_eq, &name);
 }
 
-static bool may_concern_others(enum count_kind kind)
-{
-    return kind != COUNT_SELECT && kind != COUNT_INSERT && kind != COUNT_UPDATE &&
-           kind != COUNT_DELETE;
-}
-
 void client_named_add(
     struct client_named **np, struct slice name, struct slice sql, enum count_kind kind)
 {
@@ -58,7 +52,6 @@ void client_named_add(
         return;
     n = mem_alloc_zero(sizeof *n + name.n + 1);
     n->kind = (uint8_t)kind;
-    n->may_concern_others = may_concern_others(kind);
     n->sql = mem_strndup(sql.p, sql.n);
     n->len = (uint32_t)name.n;
     memcpy(n->name, name.p, name.n);

@@ -12,8 +12,7 @@ struct named_statement {
     char *sql;
     stmtstats_handle counted; /* in the figures */
     uint32_t len;
-    uint8_t kind;            /* enum count_kind */
-    bool may_concern_others; /* a role or a database may be dropped by it */
+    uint8_t kind; /* enum count_kind */
     char name[];
 };
 

@@ -179,7 +179,7 @@ static void watch_transaction(struct client *c, const struct sql_facts *facts)
     if (s->mode != CONF_POOL_STATEMENT ||
         (facts != NULL && facts->nstmts > 0 && !begins_transaction(facts, &is_open)))
         return;
-    s->exchange.hold = true;
+    exchange_holds(&s->exchange);
     expect_hold(&c->link->expect);
 }
 
@@ -221,13 +221,14 @@ HOT static void note_query(struct client *c, struct slice sql, uint32_t traits,
     lent_expect_end(c, (may_be_skipped ? OP_QUERY | OP_NOTE : OP_QUERY) | s->errand->op_flags);
     count_statement(
         c->ss, c->link->pool->cluster_node, (enum count_kind)(traits & EFFECTS_COUNT_KIND));
-    if (s->loan.is_untold)
+    if (s->errand->sending == SENDING_QUICK_UNTOLD)
         client_note_begun(c, sql);
     else if ((traits & (EFFECTS_IS_PLAIN | EFFECTS_IS_TX_WORD)) != 0)
         client_note_sent(c, sql);
     else
         client_note_statement(c, sql);
-    s->loan.is_untold = false;
+    if (s->errand->sending == SENDING_QUICK_UNTOLD)
+        s->errand->sending = SENDING_QUICK;
     if (is_logged)
         client_log_statement(c, "", sql);
 }
@@ -244,8 +245,7 @@ static enum feed_step unread_query(
         return step;
     /* Bulk inserts and the like are believed to be what they begin with; should more be in them,
      * the link does not keep it. */
-    if (kind == COUNT_INSERT || kind == COUNT_UPDATE || kind == COUNT_DELETE ||
-        kind == COUNT_SELECT)
+    if (count_is_of_rows(kind))
         c->link->must_clean = true;
     else
         follow_types_note_unread(c);
@@ -394,7 +394,7 @@ static enum feed_step send_extended(
     case FE_FLUSH:
         if (feed_is_bad_flush(c->link, m->type, m->msg))
             link_expect(c->link, OP_CLOSE);
-        return c->sstate->errand->is_cut ? feed_cut(c, run) : FEED_PASS;
+        return c->sstate->errand->sending == SENDING_CUT ? feed_cut(c, run) : FEED_PASS;
     default:
         if ((c->sstate->pins & 1U << PIN_REASON_UNKNOWN) != 0)
             watch_transaction(c, NULL); /* a Parse that was too long to be looked at, say */
@@ -491,8 +491,9 @@ static bool is_full_of_pending(struct client *c)
  * last that is owed, for it is settled when nothing is. */
 static bool is_to_end_alone(const struct client *c)
 {
-    return (c->link->expect.holds || c->sstate->exchange.hold) && c->link->expect.len > 0 &&
-           !expect_is_copying(&c->link->expect) && !expect_is_stuck(&c->link->expect);
+    return (c->link->expect.holds || c->sstate->exchange.hold != EXCHANGE_FLOWS) &&
+           c->link->expect.len > 0 && !expect_is_copying(&c->link->expect) &&
+           !expect_is_stuck(&c->link->expect);
 }
 
 /* A Query in the middle of a sequence ends with a ReadyForQuery of its own: an error of it is none
@@ -570,8 +571,8 @@ static enum feed_step end_nothing(struct client *c, const struct feed_msg *m)
 {
     const struct sstate *s = c->sstate;
 
-    if (s->again.what != AGAIN_NO || s->errand->place == PLACE_OUT || s->errand->is_cut ||
-        is_to_end_alone(c))
+    if (s->again.what != AGAIN_NO || s->errand->place == PLACE_OUT ||
+        s->errand->sending == SENDING_CUT || is_to_end_alone(c))
         return FEED_PARK;
     if (m->type == FE_SYNC) {
         leg_stop_keeping(c);
@@ -708,7 +709,8 @@ HOT enum feed_step feed_followed_message(struct client *c, struct feed_run *run,
     bool was_idle = c->sstate->errand == NULL;
 
     errand_begin(c);
-    c->sstate->errand->is_quick = false;
+    if (c->sstate->errand->sending != SENDING_CUT)
+        c->sstate->errand->sending = SENDING_AS_IT_COMES;
     if (c->sstate->phase == PHASE_LEAVING) {
         feed_flush(c, run);   /* the end of a message that began there */
         leg_detach_if_due(c); /* what follows may belong elsewhere */

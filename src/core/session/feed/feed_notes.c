@@ -67,7 +67,8 @@ HOT static void feed_note_bind(struct client *c, struct slice msg)
     name = wire_get_cstr(&r);
     st = name.n == 0 ? NULL : client_named_find(c->named, name);
     c->bound_count = st == NULL ? c->parsed_count : st->kind;
-    if (st != NULL && st->may_concern_others)
+    if (st != NULL &&
+        !count_is_of_rows((enum count_kind)st->kind)) /* a role or a database may be dropped */
         client_orders_on_relayed(c, slice_of_str(st->sql));
     if (c->ss->stmts == NULL)
         return;

@@ -20,7 +20,6 @@
 /* A change follows: what was before must be known. */
 static void remember(struct sstate *s)
 {
-    s->exchange.has_set = true;
     if (s->errand->mark.client != NULL)
         return;
     sstate_vars_assign(&s->errand->mark, &s->vars);
@@ -30,7 +29,7 @@ static void pin(struct client *c, uint32_t reasons)
 {
     struct sstate *s = c->sstate;
 
-    s->errand->leave.may_go_out = false;
+    tx_leave_no_more(&s->errand->leave);
     if (lent_keeps(s) || c->ss->conf->pin_on_session_state != CONF_PIN_OFF) {
         s->pins |= reasons;
         s->errand->untied &= ~reasons;
@@ -79,7 +78,7 @@ static void begin_unsaid(struct client *c)
 {
     struct sstate *s = c->sstate;
 
-    if (!s->exchange.in_string && !c->server_batch)
+    if (!errand_in_string(s->errand) && !c->server_batch)
         return;
     if (s->exchange.tx_is_over)
         sstate_vars_clear(&s->errand->tx);
@@ -159,7 +158,7 @@ static void note_end(
     /* One that is skipped is no op: the next number is its Sync's. */
     e->serial = expect_next_serial(&c->link->expect) - (c->link->expect.skipping ? 1 : 0);
     e->at = s->errand->string.at;
-    e->is_last = s->errand->string.is_last;
+    e->nbehind = s->errand->string.nstmts - s->errand->string.at - 1;
     e->kind = end_kind(st, failed);
     sstate_vars_assign(&e->vars, st->tx.op == SQL_TX_BEGIN ? tx : &s->vars);
     sstate_vars_assign(&e->tx, tx);
@@ -200,7 +199,7 @@ static bool is_untold_rollback(
 {
     const struct expect *owed = &link->expect;
 
-    if (e == NULL || s->errand->ended != NULL || e->at > 0 || !e->is_last || owed->failed ||
+    if (e == NULL || s->errand->ended != NULL || e->at > 0 || e->nbehind > 0 || owed->failed ||
         owed->lost)
         return false;
     return link->tx_status != 'I' && (owed->last == 0 || expect_head_is_ours(owed)) &&
@@ -290,10 +289,12 @@ WARM void follow_note_tag(struct client *c, struct slice tag)
 static void note_tx(struct client *c, const struct sql_stmt *st)
 {
     struct sstate *s = c->sstate;
-    bool failed = c->link != NULL && c->link->tx_status == 'E' && !s->exchange.recovered;
+    bool failed =
+        c->link != NULL && c->link->tx_status == 'E' && s->exchange.words != EXCHANGE_RECOVERS;
     struct sstate_vars tx = {NULL, NULL};
 
-    s->exchange.has_tx_words = true;
+    if (s->exchange.words == EXCHANGE_NO_WORDS)
+        s->exchange.words = EXCHANGE_TX_WORDS;
     if (s->errand->savepoints.newest != NULL ||
         (s->errand->tx.client != NULL &&
             (s->vars.client != s->errand->tx.client || s->pins != s->errand->tx_pins)))
@@ -301,7 +302,7 @@ static void note_tx(struct client *c, const struct sql_stmt *st)
     sstate_vars_assign(&tx, s->errand->tx.client != NULL ? &s->errand->tx : &s->vars);
     switch (st->kind) {
     case SQL_BEGIN:
-        if (s->errand->tx.client == NULL && !s->exchange.in_string)
+        if (s->errand->tx.client == NULL && !errand_in_string(s->errand))
             plan_away_begin(c, &st->tx);
         begin(s);
         break;
@@ -320,8 +321,8 @@ static void note_tx(struct client *c, const struct sql_stmt *st)
     }
     note_end(c, st, &tx, failed);
     sstate_vars_clear(&tx);
-    s->exchange.recovered =
-        s->exchange.recovered || st->kind != SQL_SAVEPOINT || st->tx.op == SQL_TX_ROLLBACK_TO;
+    if (st->kind != SQL_SAVEPOINT || st->tx.op == SQL_TX_ROLLBACK_TO)
+        s->exchange.words = EXCHANGE_RECOVERS;
     if ((st->flags & SQL_F_CHAIN) != 0 && s->errand->tx.client != NULL) {
         sstate_vars_clear(&s->errand->tx);
         begin(s);
@@ -386,13 +387,14 @@ void follow_note_code(struct client *c)
 {
     struct sstate *s = c->sstate;
 
-    if (!c->server_batch || s->exchange.in_string ||
-        (c->link->tx_status != 'I' && !s->exchange.has_tx_words))
+    if (!c->server_batch || errand_in_string(s->errand) ||
+        (c->link->tx_status != 'I' && s->exchange.words == EXCHANGE_NO_WORDS))
         return; /* in a block, and a string is one, a server refuses that */
-    s->exchange.has_tx_words = true;
-    s->errand->commits_unseen =
-        s->errand->commits_unseen || s->exchange.has_set || s->exchange.hold;
-    if (s->exchange.has_set)
+    if (s->exchange.words == EXCHANGE_NO_WORDS)
+        s->exchange.words = EXCHANGE_TX_WORDS;
+    s->errand->commits_unseen = s->errand->commits_unseen || errand_has_set(s->errand) ||
+                                s->exchange.hold != EXCHANGE_FLOWS;
+    if (errand_has_set(s->errand))
         pin(c, PIN_BIT(SETTING)); /* which of the two is known to the server alone */
 }
 
@@ -432,7 +434,7 @@ WARM static void note_stmt(struct client *c, const struct sql_stmt *st, struct s
         if (st->verb == SQL_VERB_UNLISTEN)
             s->look_at_pins = true;
         if (st->verb != SQL_VERB_DISCARD ||
-            (s->exchange.in_string && slice_ieq_str(st->name, "all")))
+            (errand_in_string(s->errand) && slice_ieq_str(st->name, "all")))
             break; /* the server refuses DISCARD ALL in a string of several statements */
         remember(s);
         (void)sstate_vars_note(s, st, sql);
@@ -486,7 +488,7 @@ COLD static void note_unparsed(struct client *c)
 {
     struct sstate *s = c->sstate;
 
-    s->errand->string.is_unread = s->exchange.hold = true;
+    s->exchange.hold = EXCHANGE_HOLDS_UNREAD;
     if (c->link != NULL)
         s->errand->op_flags |= OP_TAGS;
 }
@@ -498,9 +500,9 @@ WARM void follow_note(struct client *c, struct slice sql, const struct sql_facts
     struct effects e;
     uint32_t i;
 
-    if (!s->exchange.hold)
+    if (s->exchange.hold == EXCHANGE_FLOWS)
         s->errand->mark_pins = s->pins;
-    s->exchange.in_string = facts->nstmts > 1;
+    s->errand->string.nstmts = facts->nstmts;
     if (facts->status != SQL_OK)
         note_unparsed(c);
     if (!c->server_batch)
@@ -508,7 +510,6 @@ WARM void follow_note(struct client *c, struct slice sql, const struct sql_facts
     begin_unsaid(c);
     if ((traits & EFFECTS_IS_TX_WORD) != 0) {
         s->errand->string.at = 0;
-        s->errand->string.is_last = true;
         note_tx(c, facts->stmts);
     }
     if ((traits & (EFFECTS_IS_PLAIN | EFFECTS_IS_TX_WORD)) != 0) {
@@ -516,14 +517,13 @@ WARM void follow_note(struct client *c, struct slice sql, const struct sql_facts
         return;
     }
     effects_here(c, facts, sql, &e);
-    if (s->exchange.in_string && c->link != NULL) {
+    if (errand_in_string(s->errand) && c->link != NULL) {
         s->errand->op_flags |= OP_TAGS;
         if (s->errand->string.serial == 0) /* one that changes anything is the first */
             s->errand->string.serial = expect_next_serial(&c->link->expect) + 1;
     }
     for (i = 0; i < facts->nstmts; i++) {
         s->errand->string.at = (uint16_t)i;
-        s->errand->string.is_last = i + 1 == facts->nstmts;
         begin_unsaid(c);
         if (facts->stmts[i].kind == SQL_PREPARE)
             follow_sql_note_prepare(c, &facts->stmts[i], sql);
@@ -538,14 +538,14 @@ WARM void follow_note(struct client *c, struct slice sql, const struct sql_facts
         c->link->must_clean = true;
     s->look_at_pins = s->look_at_pins || e.look;
     if (e.changes == SSTATE_CHANGES_SESSION)
-        s->exchange.hold = true;
+        exchange_holds(&s->exchange);
     note_end_of_text(c, sql);
 }
 
 void follow_note_unread(struct client *c)
 {
     c->kind->routed(c, ROUTED_UNKNOWN);
-    c->sstate->exchange.hold = true;
+    exchange_holds(&c->sstate->exchange);
     pin(c, PIN_BIT(UNKNOWN));
 }
 
@@ -566,9 +566,8 @@ void follow_forget_skipped(struct sstate *s)
 /* Which parts of what failed were kept is known to the server alone. */
 static bool is_in_doubt(const struct sstate *s, bool is_open)
 {
-    return s->exchange.has_set &&
-           (s->errand->commits_unseen ||
-               (is_open && s->exchange.has_tx_words && s->errand->mark.client != NULL));
+    return errand_has_set(s->errand) &&
+           (s->errand->commits_unseen || (is_open && s->exchange.words != EXCHANGE_NO_WORDS));
 }
 
 /* The settings go back to those from before. With no transaction open and a word of one that was
@@ -576,7 +575,7 @@ static bool is_in_doubt(const struct sstate *s, bool is_open)
 static void settle_vars(struct client *c, bool is_open)
 {
     struct sstate *s = c->sstate;
-    const struct tx_end *last = is_open || !s->exchange.has_set ? NULL : s->errand->ended;
+    const struct tx_end *last = is_open || !errand_has_set(s->errand) ? NULL : s->errand->ended;
 
     if (last != NULL) {
         sstate_vars_assign(&s->vars, &last->vars);
@@ -599,16 +598,15 @@ static void settle_failure(struct client *c, bool is_open)
     if (is_in_doubt(s, is_open)) {
         /* What was skipped must not be put on a link, by what puts a RESET right: most of all
          * nobody's role. */
-        if (s->errand->mark.client != NULL)
-            sstate_vars_assign(&s->vars, &s->errand->mark);
+        sstate_vars_assign(&s->vars, &s->errand->mark);
         pin(c, PIN_BIT(SETTING));
         return;
     }
     settle_vars(c, is_open);
-    if (!s->exchange.has_set && !s->exchange.hold)
+    if (!errand_has_set(s->errand) && s->exchange.hold == EXCHANGE_FLOWS)
         return;
     s->pins = (s->pins & PINS_THAT_STAY) | s->errand->mark_pins;
-    if (s->exchange.has_tx_words && (pins & ~s->pins) != 0) {
+    if (s->exchange.words != EXCHANGE_NO_WORDS && (pins & ~s->pins) != 0) {
         s->pins |= pins; /* perhaps the error is behind the COMMIT */
         s->look_at_pins = true;
     }
@@ -624,7 +622,7 @@ static void settle_transaction(struct sstate *s, bool is_open)
         savepoints_forget(&s->errand->savepoints);
         if (s->errand->portals != NULL)
             names_portals_free(&s->errand->portals);
-        s->errand->leave.may_go_out = false;
+        tx_leave_no_more(&s->errand->leave);
         s->errand->leave.portal_left = false;
     } else {
         begin(s); /* by a statement that was not looked at */
@@ -640,7 +638,8 @@ WARM void follow_settle(struct client *c)
 
     if (s->exchange.saw_error)
         settle_failure(c, is_open);
-    if (s->errand->string.is_unread && (!s->exchange.saw_error || s->errand->string.ntags > 0))
+    if (s->exchange.hold == EXCHANGE_HOLDS_UNREAD &&
+        (!s->exchange.saw_error || s->errand->string.ntags > 0))
         pin(c, PIN_BIT(UNKNOWN));
     if (!s->exchange.saw_error || s->errand->was_discarded)
         s->pins &= ~s->errand->untied;
@@ -650,7 +649,7 @@ WARM void follow_settle(struct client *c)
         sstate_vars_clear(&s->errand->mark);
     if (s->exchange.saw_error && !is_open) /* it did not happen, or that did */
         s->reset_seen = s->vars.client != s->vars.link;
-    else if (s->exchange.saw_error && !s->exchange.in_string)
+    else if (s->exchange.saw_error && !errand_in_string(s->errand))
         s->reset_seen = s->errand->was_discarded && !varset_is_empty(s->base);
     if (sstate_tx_status(c) != 'E')
         s->errand->was_discarded = false;
@@ -695,7 +694,7 @@ void follow_note_fetch(struct client *c)
     const struct names_portal *p;
 
     for (p = c->sstate->errand->portals; p != NULL; p = p->next)
-        if (p->len > 0 && !p->is_over) {
+        if (p->len > 0 && p->state != PORTAL_IS_OVER) {
             follow_note_unread(c);
             return;
         }

@@ -211,7 +211,7 @@ static bool may_ask(const struct client *c, const struct names_entry *n)
 
     return n->told != 0 && !n->prep->names_one && s->phase == PHASE_ATTACHED &&
            !sstate_tx_is_lost(s) && c->link->tx_status != 'E' && !c->server_batch &&
-           s->loan.doubt == LOAN_SURE &&
+           loan_is_sure(&s->loan) &&
            (t->look.epoch != c->link->epoch || t->look.id != id_of(n->prep));
 }
 
@@ -302,7 +302,6 @@ void follow_columns_asked(struct client *c)
         prepset_confirm(preps, t->way.looked_at->prep->id);
     /* It may have been cut short behind the Parse. */
     c->sstate->loan.doubt = t->look.failed ? LOAN_MAY_HAVE : LOAN_SURE;
-    c->sstate->loan.has_closed = false; /* that is done */
     t->way.looked_at = NULL;
     t->way.nwatched = 0;
     phase_goto(c, PHASE_ATTACHED);

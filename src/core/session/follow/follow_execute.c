@@ -22,13 +22,15 @@ void follow_execute(struct client *c, struct slice msg)
     struct names_portal *p;
     struct batch_msg m;
     struct slice sql;
+    uint8_t was;
 
     batch_read(&m, FE_EXECUTE, message_body(msg));
     p = m.portal.p == NULL ? NULL : names_portal_find(s->errand->portals, m.portal);
     if (p == NULL)
         return;
-    p->is_over = true;
-    if (p->is_doubtful) {
+    was = p->state;
+    p->state = PORTAL_IS_OVER;
+    if (was == PORTAL_IN_DOUBT) {
         follow_note_unread(c); /* this, or what the name meant before */
         return;
     }
@@ -41,7 +43,7 @@ void follow_execute(struct client *c, struct slice msg)
     else if (facts->status != SQL_OK)
         follow_note(c, sql, facts);
     else
-        p->is_over = false; /* the server did not take it either */
+        p->state = was; /* the server did not take it either */
 }
 
 /* The text with the values of a Bind, where that matters; NULL: it stays as it is. */
@@ -82,7 +84,7 @@ void follow_portal_bound(
     struct names_portal *known;
 
     while ((known = names_portal_find(s->errand->portals, portal)) != NULL)
-        known->is_over = true;
+        known->state = PORTAL_IS_OVER;
     if (p == NULL)
         return;
     c->bound_count = p->count;
@@ -109,7 +111,7 @@ void follow_portal_bound(
     known = mem_alloc_zero(sizeof *known + portal.n + 1);
     known->prep = prep_ref(p);
     known->sql = bound_sql(c, p, bind);
-    known->is_new = true;
+    known->state = PORTAL_IS_NEW;
     known->len = (uint32_t)portal.n;
     memcpy(known->name, portal.p, portal.n);
     known->next = s->errand->portals;

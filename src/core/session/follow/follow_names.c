@@ -20,7 +20,7 @@
 /* The link may know more than is thought, since a transaction that failed and has not ended yet. */
 static void close_if_unsure(struct client *c, struct feed_run *run, const struct prep *p)
 {
-    if (c->sstate->loan.doubt != LOAN_SURE)
+    if (!loan_is_sure(&c->sstate->loan))
         lent_put_close(c, run, prep_name(p));
 }
 

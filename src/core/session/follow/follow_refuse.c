@@ -46,9 +46,10 @@ void follow_fail_parked(struct client *c, const struct err *err)
     c->kind->routed(c, ROUTED_REFUSED);
     if (is_home) {
         /* No link for a read that may leave: it need not. */
-        s->errand->leave.may_go_out = false;
-        s->errand->leave.home_fails = slice_eq_str(slice_of_str(err->sqlstate), "57014");
-        is_home = s->errand->leave.home_fails;
+        tx_leave_no_more(&s->errand->leave);
+        is_home = slice_eq_str(slice_of_str(err->sqlstate), "57014");
+        if (is_home)
+            s->tx = SSTATE_TX_FAILS;
         plan_aside_come_back(c);
         if (!is_home) {
             client_unpark(c);

@@ -31,7 +31,8 @@ static bool is_refused(const struct client *c)
 {
     const struct sstate *s = c->sstate;
 
-    return c->link->tx_status == 'E' && !s->exchange.recovered && !s->loan.begun_here;
+    return c->link->tx_status == 'E' && s->exchange.words != EXCHANGE_RECOVERS &&
+           s->tx != SSTATE_TX_BEGUN;
 }
 
 /* Within a sequence. What it names in its turn goes in front: what comes of it is decided when it
@@ -82,7 +83,6 @@ void follow_sql_note_prepare(struct client *c, const struct sql_stmt *st, struct
     n = names_entry_new(st->name);
     n->sql = mem_strndup(sql.p + st->offset, st->len);
     n->content = hash_bytes(n->sql, st->len, 5) | 1;
-    n->is_new = true;
     n->made = lent_names_run(c);
     s->errand->way.nnew++;
     names_put(&s->names, n);

@@ -37,7 +37,7 @@ static bool is_free(const struct sstate *s)
         (s->names.set != NULL && s->names.set->bytes > TRAVEL_NAMES_BYTES))
         return false;
     return !s->reset_seen && !sstate_tx_is_lost(s) && s->tx != SSTATE_TX_UNTOLD &&
-           !s->greeted_alone && !s->owes_parameters && !s->look_at_pins;
+           s->parameters == PARAMETERS_TOLD && !s->look_at_pins;
 }
 
 bool follow_can_travel(const struct client *c)

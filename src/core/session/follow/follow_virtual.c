@@ -23,8 +23,7 @@ WARM static void begin(struct client *c, struct slice sql, const struct sql_fact
     buf_put(&s->errand->begin, sql.p, sql.n);
     s->tx = SSTATE_TX_VIRTUAL;
     follow_note(c, sql, facts);
-    s->exchange.has_tx_words = false;
-    s->exchange.recovered = false; /* no link was asked to */
+    s->exchange.words = EXCHANGE_NO_WORDS; /* no link was asked to do anything */
 }
 
 /* A plain BEGIN needs no server yet. Its tag, or NULL: a server is to answer. */

@@ -100,7 +100,7 @@ HOT void errand_end(struct client *c)
 
     if (s == NULL || s->errand == NULL || s->phase != PHASE_DETACHED ||
         s->tx == SSTATE_TX_VIRTUAL || sstate_tx_is_lost(s) || s->errand->home != NULL ||
-        s->owes_parameters || c->is_parked || c->phase != CL_ACTIVE)
+        s->parameters == PARAMETERS_OWED || c->is_parked || c->phase != CL_ACTIVE)
         return;
     ASSERT(s->errand->way.npending == 0 && s->errand->savepoints.newest == NULL &&
            s->errand->ends == NULL && s->errand->ended == NULL && s->errand->portals == NULL &&
@@ -126,7 +126,7 @@ HOT void errand_end_quick(struct client *c)
     c->sstate->errand = NULL;
     t->client = NULL;
     t->way.names = NULL;
-    t->is_quick = false;
+    t->sending = SENDING_AS_IT_COMES;
     t->way.nuncertain = 0;
     t->kept_len = 0;
     t->mark_pins = 0;
@@ -213,11 +213,12 @@ HOT static struct link *borrow_at_once(struct client *c, int node)
         pool, c->sstate->vars.client, sstate_link_to_avoid(c), c, &exchange_link_ops);
 }
 
-HOT void leg_adopt(struct client *c, struct link *link)
+/* `link` is the client's from here on. */
+HOT static void leg_adopt(struct client *c, struct link *link)
 {
     struct sstate *s = c->sstate;
 
-    if (s->greeted_alone)
+    if (s->parameters == PARAMETERS_UNKNOWN)
         sstate_correct_client(c, link);
     else if (link->pool->cluster_node == c->pool->cluster_node && s->errand->home == NULL)
         sstate_look_at_defaults(c, link);
@@ -227,11 +228,13 @@ HOT void leg_adopt(struct client *c, struct link *link)
     c->target = link;
     c->epoch = link->epoch;
     phase_goto(c, PHASE_ATTACHED);
-    s->loan = (struct loan){.is_fresh = true, .is_untold = s->errand->is_quick};
+    s->loan = (struct loan){.is_fresh = true};
     s->errand->homeless_until_us = 0;
     s->last_link = link->id;
     varset_assign(&s->vars.link, link->vars);
-    if (!s->loan.is_untold)
+    if (s->errand->sending == SENDING_QUICK)
+        s->errand->sending = SENDING_QUICK_UNTOLD;
+    else
         client_row_link(c);
     if (link == s->kept) {
         client_stats_on_wait_end(c);
@@ -246,8 +249,7 @@ HOT bool leg_attach_at_once(struct client *c, int node)
     struct sstate *s = c->sstate;
     struct link *link;
 
-    if (node == VIEW_NO_NODE || lent_kept_is_speaking(c) ||
-        (!s->again.is_read && node < POOLS_FIRST_TARGET && sessions_must_hold_writes(c->ss)))
+    if (node == VIEW_NO_NODE || lent_kept_is_speaking(c))
         return false;
     link = borrow_at_once(c, node);
     if (link == NULL)
@@ -332,8 +334,7 @@ static void put_transaction(struct client *c, struct feed_run *run)
         c->link->must_clean = true; /* own_failed is going to be set on purpose */
     } else if (s->tx == SSTATE_TX_VIRTUAL) {
         follow_virtual_put(c, run);
-        s->loan.begun_here = true;
-        s->tx = SSTATE_TX_OF_LINK;
+        s->tx = SSTATE_TX_BEGUN;
         varset_assign(&s->errand->tx.link, s->vars.link); /* it had no link when it began */
     }
 }
@@ -365,7 +366,7 @@ HOT void leg_forget_loan(struct client *c)
 
     if (phase_is_opening((enum phase)s->phase))
         lent_stop_opening(c);
-    if (c->link != NULL && s->loan.doubt != LOAN_SURE)
+    if (c->link != NULL && !loan_is_sure(&s->loan))
         c->link->must_clean = true;
     if (c->link != NULL)
         c->link->ready_as = 0;
@@ -376,6 +377,8 @@ HOT void leg_forget_loan(struct client *c)
         buf_empty(&s->errand->begin);
     s->errand->way.nwatched = 0;
     s->loan = (struct loan){0};
+    if (s->tx == SSTATE_TX_BEGUN)
+        s->tx = SSTATE_TX_OF_LINK;
     buf_empty(&s->errand->retry);
     buf_free(&s->errand->early);
     lent_kept_tell(c);
@@ -391,7 +394,7 @@ HOT void leg_detach(struct client *c)
     /* Which statements it has is not known; or a cancel request that has done its work is still on
      * its way to it. */
     if (link == s->kept &&
-        (s->loan.doubt != LOAN_SURE || (s->errand->is_cancelled && link->in_cancel)) &&
+        (!loan_is_sure(&s->loan) || (s->errand->is_cancelled && link->in_cancel)) &&
         !sstate_is_tied(c))
         s->kept = NULL;
     leg_forget_loan(c);
@@ -516,12 +519,12 @@ bool leg_repair(struct client *c, enum phase meanwhile)
             lent_put_query(c, &run, slice_of_str(pins_query), OP_SWALLOW | OP_ROWS);
         }
     }
-    if (s->loan.doubt != LOAN_SURE && is_unread) {
+    if (!loan_is_sure(&s->loan) && is_unread) {
         /* Some are the client's, and nobody could make them again. */
         if (s->loan.doubt == LOAN_MAY_LACK)
             prepset_doubt(&c->link->preps);
         s->loan.doubt = LOAN_MAY_HAVE;
-    } else if (s->loan.doubt != LOAN_SURE && tx != 'E') {
+    } else if (!loan_is_sure(&s->loan) && tx != 'E') {
         s->loan.doubt = LOAN_SURE;
         s->errand->mend.of_names = true;
         prepset_clear(&c->link->preps);

@@ -11,7 +11,8 @@
 
 void leg_owe_parameters(struct sstate *s)
 {
-    s->owes_parameters = s->owes_parameters || !paramset_is_empty(&s->errand->told);
+    if (!paramset_is_empty(&s->errand->told))
+        sstate_owe_parameters(s);
 }
 
 HOT void leg_keep(struct client *c, struct slice msgs)
@@ -19,11 +20,11 @@ HOT void leg_keep(struct client *c, struct slice msgs)
     struct sstate *s = c->sstate;
 
     s->again.reply_begun = false;
-    s->again.may_resend = !s->loan.begun_here && !c->link->must_clean;
+    s->again.may_resend = s->tx != SSTATE_TX_BEGUN && !c->link->must_clean;
     buf_empty(&s->errand->retry);
     if (msgs.n == 0 || msgs.n > SSTATE_RETRY_MAX)
-        s->again.may_retry = s->again.may_replan = s->again.may_resend = false;
-    if (s->again.may_retry || s->again.may_replan || s->again.may_resend)
+        again_forget(&s->again);
+    if (again_may_be_sent(&s->again))
         buf_put(&s->errand->retry, msgs.p, msgs.n);
 }
 
@@ -67,7 +68,7 @@ static void go_home(struct client *c)
 
     memset(&s->errand->retry, 0, sizeof s->errand->retry);
     s->again.what = AGAIN_NO;
-    s->errand->leave.may_go_out = false;
+    tx_leave_no_more(&s->errand->leave);
     (void)expect_take_hold(&c->link->expect);
     leg_detach(c);
     s->errand->retry = retry;
@@ -101,7 +102,7 @@ bool leg_away_on_error(struct client *c, struct link *link, const struct errmsg 
 
     if (s->errand->place != PLACE_OUT)
         return false;
-    if (s->again.may_retry && !s->again.reply_begun && s->errand->retry.len > 0 &&
+    if (s->again.retry != AGAIN_NEVER && !s->again.reply_begun && s->errand->retry.len > 0 &&
         !slice_eq_str(m->sqlstate, "57014")) {
         s->again.what = AGAIN_AT_HOME;
         expect_hold(&link->expect);

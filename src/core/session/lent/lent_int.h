@@ -33,10 +33,8 @@ void lent_kept_release(struct client *c);
 
 /* lent_queue.c: places in lines. It waits for a primary no longer. */
 void lent_stop_waiting(struct client *c);
-/* The client stands in a pool's queue: should the cluster change, it may be the wrong one. It does
- * no longer. */
+/* The client stands in a pool's queue: should the cluster change, it may be the wrong one. */
 void lent_start_queueing(struct client *c);
-void lent_stop_queueing(struct client *c);
 /* A standby is to let us in, within a while; it has, or will not. */
 void lent_start_opening(struct client *c);
 void lent_stop_opening(struct client *c);

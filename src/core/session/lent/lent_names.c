@@ -14,7 +14,7 @@ HOT static struct names_heard heard_of(const struct client *c)
 
     return (struct names_heard){.preps = c->link == NULL ? NULL : &c->link->preps,
         .saw_error = s->exchange.saw_error,
-        .has_failed_tx = c->link != NULL && c->link->tx_status == 'E',
+        .tx_status = c->link == NULL ? 'I' : c->link->tx_status,
         .ntags = s->errand->string.serial != 0 ? s->errand->string.ndone : -1,
         .string = s->errand->string.serial - 1,
         .lost_query = s->errand->lost_query};
@@ -36,8 +36,9 @@ HOT void lent_names_unnamed(struct client *c, struct prep *prep)
 struct names_run lent_names_run(struct client *c)
 {
     c->sstate->errand->op_flags |= OP_TAGS;
-    return (struct names_run){
-        .serial = expect_next_serial(&c->link->expect), .at = c->sstate->errand->string.at};
+    return (struct names_run){.serial = expect_next_serial(&c->link->expect),
+        .at = c->sstate->errand->string.at,
+        .state = NAMES_RUN_SENT};
 }
 
 void lent_names_undo(struct client *c)

@@ -102,8 +102,8 @@ HOT void lent_expect_end(struct client *c, unsigned op)
 {
     struct sstate *s = c->sstate;
 
-    if (s->owes_parameters) {
-        s->owes_parameters = false;
+    if (s->parameters == PARAMETERS_OWED) {
+        s->parameters = PARAMETERS_TOLD;
         c->link->loan.tells = LINK_TELLS_NOTHING;
         expect_hold(&c->link->expect);
     }
@@ -137,7 +137,8 @@ bool lent_make_place(struct client *c, struct feed_run *run)
 
 void lent_put_close(struct client *c, struct feed_run *run, struct slice name)
 {
-    c->sstate->loan.has_closed = true;
+    if (c->sstate->loan.doubt == LOAN_SURE)
+        c->sstate->loan.doubt = LOAN_CLOSES;
     lent_put_close_as(c, run, name, OP_CLOSE | OP_SWALLOW);
 }
 
@@ -190,7 +191,7 @@ void lent_forget_foreign(struct client *c, struct feed_run *run, struct slice na
     uint8_t id[PREP_ID_BYTES] = {0};
     int i;
 
-    if (prepset_named(&c->link->preps, name) != 0 || c->sstate->loan.doubt != LOAN_SURE) {
+    if (prepset_named(&c->link->preps, name) != 0 || !loan_is_sure(&c->sstate->loan)) {
         lent_put_close(c, run, name);
         prepset_set_named(&c->link->preps, name, PREPSET_DOUBTFUL);
     }

@@ -21,7 +21,7 @@ void lent_leave_queue(struct client *c)
     if (w == NULL)
         return;
     s->errand->wait = NULL;
-    lent_stop_queueing(c);
+    list_remove(&c->sstate->errand->homeless_node);
     pool_request_cancel(&w->req);
     pool_detach(w->req.pool);
     if (c->ss->spare_wait == NULL)
@@ -66,11 +66,6 @@ void lent_start_queueing(struct client *c)
         timer_start(ss->loop, &ss->homeless_timer, LOOK_MS);
 }
 
-void lent_stop_queueing(struct client *c)
-{
-    list_remove(&c->sstate->errand->homeless_node);
-}
-
 void lent_start_opening(struct client *c)
 {
     c->sstate->errand->not_before_us = loop_now_us(c->ss->loop) + LOGIN_US;
@@ -80,5 +75,5 @@ void lent_start_opening(struct client *c)
 void lent_stop_opening(struct client *c)
 {
     c->sstate->errand->not_before_us = 0;
-    lent_stop_queueing(c);
+    list_remove(&c->sstate->errand->homeless_node);
 }

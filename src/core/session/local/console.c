@@ -92,9 +92,8 @@ static void console_enter(struct client *c, bool may_all)
     if (c->ss->conf->log_connections)
         CLIENT_LOG(c, LVL_LOG, "user \"%s\" entered pgpool's own database to %s", c->pool->names,
             may_all ? "administer" : "look");
-    client_console(c)->is_in = true;
     client_console(c)->tx = 'I';
-    client_console(c)->may_all = may_all;
+    client_console(c)->right = may_all ? CONSOLE_MAY_ALL : CONSOLE_MAY_LOOK;
     client_login_tell_ok(c);
     put_parameters(c, may_all, &out);
     c->phase = CL_ACTIVE;
@@ -114,7 +113,7 @@ static void console_free(struct client *c)
 
     c->rare->console = NULL;
     c->kind = &c->ss->kinds->relayed;
-    if (console->is_in)
+    if (console->right != CONSOLE_NOT_IN)
         session_admin_sub(c->ss);
     mem_free(console);
 }
@@ -127,7 +126,8 @@ static int console_prepare(
 {
     bool is_end = cmd->kind == ADMIN_KIND_COMMIT || cmd->kind == ADMIN_KIND_ROLLBACK;
 
-    src->is_operator = client_console(c)->may_all || cmd->kind == ADMIN_KIND_REPORT;
+    src->is_operator =
+        client_console(c)->right == CONSOLE_MAY_ALL || cmd->kind == ADMIN_KIND_REPORT;
     src->balance_node = -1;
     src->explain = NULL;
     src->mode = NULL;

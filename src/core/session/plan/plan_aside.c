@@ -24,7 +24,7 @@ bool plan_aside_can(const struct client *c)
 
 WARM bool plan_aside_may(const struct client *c)
 {
-    return plan_aside_can(c) && c->sstate->errand->leave.may_go_out &&
+    return plan_aside_can(c) && c->sstate->errand->leave.rule == TX_READS_LEAVE &&
            c->link->pool->cluster_node == c->pool->cluster_node &&
            !plan_keeps_reads(c->ss->conf, &c->plan->rs, c->plan->lsn == PLAN_LSN_DUE);
 }
@@ -69,7 +69,8 @@ void plan_aside_return(struct client *c)
     s->errand->home = NULL;
     s->errand->ask_until_us = 0;
     s->errand->place = PLACE_HOME;
-    s->again.is_read = false;
+    if (s->again.retry == AGAIN_ANYWHERE)
+        s->again.retry = AGAIN_IF_ROUTED;
     s->loan.is_fresh = false;
     c->link = home;
     c->target = home;
@@ -78,9 +79,9 @@ void plan_aside_return(struct client *c)
     varset_assign(&s->vars.link, home->vars);
     client_row_link(c);
     link_resume(home);
-    if (!s->errand->leave.home_fails)
+    if (s->tx != SSTATE_TX_FAILS)
         return;
-    s->errand->leave.home_fails = false;
+    s->tx = SSTATE_TX_OF_LINK;
     lent_put_own_query(c, &run, slice_of_str(refused_query));
     home->must_clean = true; /* own_failed is going to be set on purpose */
     feed_flush(c, &run);
@@ -91,9 +92,9 @@ void plan_aside_come_back(struct client *c)
     struct sstate *s = c->sstate;
 
     lent_stop_asking(c);
-    s->again.may_retry = false;
+    s->again.retry = AGAIN_NEVER;
     s->again.may_replan = false;
-    s->errand->is_cut = false;
+    s->errand->sending = SENDING_AS_IT_COMES;
     plan_aside_return(c);
 }
 
@@ -106,8 +107,7 @@ bool plan_aside_on_lost(struct client *c, const struct link *link)
     s->errand->home = NULL;
     if (s->kept == link)
         s->kept = NULL;
-    s->errand->leave.home_fails = false;
-    s->errand->leave.may_go_out = false;
+    tx_leave_no_more(&s->errand->leave);
     if (s->errand->tx.client != NULL)
         varset_assign(&s->vars.client, s->errand->tx.client);
     s->tx = SSTATE_TX_UNTOLD;

@@ -196,7 +196,8 @@ void plan_ask_done(struct client *c, struct link *link)
         plan_questions_free(&b->questions);
     if (link_own_failed(link)) {
         plan_ask_stop(b);
-        b->wait_is_over = b->asking != ASKING_CATALOGUE;
+        if (b->asking != ASKING_CATALOGUE)
+            b->wait = PLAN_WAIT_OVER;
         CLIENT_LOG(
             c, LVL_DEBUG1, "a question of our own failed on node %d", link->pool->cluster_node);
     }

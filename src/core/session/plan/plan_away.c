@@ -29,7 +29,8 @@ WARM void plan_away_begun(struct client *c, const struct sql_tx *tx)
     struct plan *b = c->plan;
     struct tx_leave *leave = &c->sstate->errand->leave;
 
-    leave->may_go_out = tx->read_only != SQL_YES && leave->sees_commits;
+    if (tx->read_only != SQL_YES && leave->rule == TX_SEES_COMMITS)
+        leave->rule = TX_READS_LEAVE;
     b->tx_status = 'T';
     b->rs.tx_read_only = tx->read_only == SQL_YES;
     b->rs.tx_isolation = (uint8_t)tx->isolation & 7U;
@@ -42,8 +43,7 @@ WARM void plan_away_begin(struct client *c, const struct sql_tx *tx)
     t->leave.was_out = false;
     t->leave.snapshot = PLAN_SNAPSHOT_NONE;
     c->sstate->again.what = AGAIN_NO;
-    t->leave.sees_commits = !keeps_snapshot(c, tx);
-    t->leave.may_go_out = false;
+    t->leave.rule = keeps_snapshot(c, tx) ? TX_ONE_SNAPSHOT : TX_SEES_COMMITS;
     c->kind->begun(c, tx);
 }
 
@@ -78,14 +78,14 @@ static bool sets_locally(const struct sql_stmt *st)
 WARM void plan_away_note_home(struct client *c, const struct sql_stmt *st)
 {
     if (sets_locally(st))
-        c->sstate->errand->leave.may_go_out = false;
+        tx_leave_no_more(&c->sstate->errand->leave);
 }
 
 /* Failed, until the client rolls back. */
 void plan_away_fail(struct sstate *s)
 {
     if (s->errand->home != NULL) {
-        s->errand->leave.home_fails = true;
+        s->tx = SSTATE_TX_FAILS;
         return;
     }
     s->tx = SSTATE_TX_LOST;

@@ -32,7 +32,7 @@ static enum plan_leave leave_of(struct client *c)
 {
     const struct errand *t = c->sstate->errand;
 
-    if (!t->leave.may_go_out)
+    if (t->leave.rule != TX_READS_LEAVE)
         return PLAN_LEAVE_NO;
     return t->home == NULL || (t->home->pool == c->pool && client_may_reuse(c, c->pool))
                ? PLAN_LEAVE_ASK
@@ -60,9 +60,9 @@ WARM void plan_case_of(struct client *c, struct plan_case *in)
                                        : PLAN_MAY_ASK;
     in->snapshot = s->errand->leave.snapshot;
     in->leave = leave_of(c);
-    in->wal = b->wait_is_over      ? PLAN_WAL_IS_OVER
-              : plan_is_lsn_due(c) ? PLAN_WAL_DUE
-                                   : PLAN_WAL_KNOWN;
+    in->wal = b->wait == PLAN_WAIT_OVER ? PLAN_WAL_IS_OVER
+              : plan_is_lsn_due(c)      ? PLAN_WAL_DUE
+                                        : PLAN_WAL_KNOWN;
     in->home_node = home == NULL ? VIEW_NO_NODE : home->pool->cluster_node;
     in->write_node = VIEW_NO_NODE;
     if (c->link == NULL && (home == NULL || plan_aside_is_standby(c)))

@@ -111,7 +111,7 @@ static void judge_tx(struct client *c)
 
     if (c->link != NULL)
         tx = c->link->tx_status;
-    if (tx == 'I' && c->sstate->loan.begun_here)
+    if (tx == 'I' && c->sstate->tx == SSTATE_TX_BEGUN)
         tx = 'T'; /* BEGIN is on its way */
     rs->tx = tx == 'I' ? ROUTE_TX_NONE : tx == 'E' ? ROUTE_TX_FAILED : ROUTE_TX_OPEN;
     rs->tx_node = VIEW_NO_NODE;

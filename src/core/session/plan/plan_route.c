@@ -33,8 +33,11 @@ WARM void plan_route_note(struct client *c, struct slice sql)
         return;
     facts = plan_decide_again(c, sql, &d);
     plan_note_write(c, &d);
-    b->rolls_back = facts->nstmts == 1 && facts->stmts[0].kind == SQL_ROLLBACK &&
-                    facts->stmts[0].tx.op == SQL_TX_ROLLBACK && expect_is_quiet(&c->link->expect);
+    if (facts->nstmts == 1 && facts->stmts[0].kind == SQL_ROLLBACK &&
+        facts->stmts[0].tx.op == SQL_TX_ROLLBACK && expect_is_quiet(&c->link->expect))
+        b->end = PLAN_ROLLS_BACK;
+    else if (b->end == PLAN_ROLLS_BACK)
+        b->end = PLAN_END_NONE;
     if (facts->status != SQL_OK)
         plan_note_schema(c, NULL);
     for (i = 0; i < facts->nstmts; i++) {
@@ -43,7 +46,8 @@ WARM void plan_route_note(struct client *c, struct slice sql)
             route_trace_on_rollback_to(b->rs.trace);
         b->rs.locked_in_tx = b->rs.locked_in_tx || route_locks_standbys(&facts->stmts[i]);
         plan_note_marks(c, &facts->stmts[i]);
-        b->commits_midway = b->commits_midway || commits_midway(facts, i);
+        if (commits_midway(facts, i))
+            b->end = PLAN_COMMITS_MIDWAY;
         plan_away_note_home(c, &facts->stmts[i]);
         plan_note_schema(c, &facts->stmts[i]);
         if ((facts->stmts[i].flags & SQL_F_TEMP) != 0)
@@ -61,7 +65,7 @@ static void tell_others(struct client *c)
 {
     struct plan *b = c->plan;
 
-    if (!b->rolls_back && b->nmarks > 0)
+    if (b->end != PLAN_ROLLS_BACK && b->nmarks > 0)
         plan_worker_mark(c->ss, b->mark, b->nmarks);
     if (b->did_ddl)
         plan_worker_ddl(c->ss); /* now it can be seen */
@@ -83,16 +87,16 @@ WARM static void settle(struct client *c)
 {
     struct plan *b = c->plan;
     bool is_open = sstate_tx_status(c) != 'I';
-    bool rolled_back = b->rolls_back;
+    bool rolled_back = b->end == PLAN_ROLLS_BACK;
 
     b->tx_status = sstate_tx_status(c);
-    if (!is_open || b->commits_midway)
+    if (!is_open || b->end == PLAN_COMMITS_MIDWAY)
         tell_others(c);
-    b->commits_midway = false;
+    if (!is_open || !rolled_back)
+        b->end = PLAN_END_NONE;
     if (is_open)
         return; /* whether it was committed is not certain: it is all told again at the end */
     b->nmarks = 0;
-    b->rolls_back = false;
     b->did_ddl = false;
     note_end(b, true);
     if (b->doubts != NULL && rolled_back)

@@ -114,8 +114,9 @@ static void wait_clock(struct client *c, uint64_t lsn)
     struct plan *b = c->plan;
 
     b->wait_lsn = lsn;
-    if (b->wait_until_ms == 0) {
-        b->wait_until_ms = (uint32_t)(now_ms(c) + c->ss->conf->read_consistency_wait_ms) | 1U;
+    if (b->wait == PLAN_WAITS_NOT) {
+        b->wait = PLAN_WAITS;
+        b->wait_until_ms = (uint32_t)(now_ms(c) + c->ss->conf->read_consistency_wait_ms);
         client_row_state(c, CLIENT_STATE_WAITING, WAIT_REASON_REPLAY);
     }
 }
@@ -163,7 +164,8 @@ bool plan_replay_goes_on(struct client *c)
         ask_standby(c, c->link, b->wait_lsn);
         return true;
     }
-    b->wait_is_over = link_own_failed(c->link) || lacks(c, c->link->pool->cluster_node);
+    if (link_own_failed(c->link) || lacks(c, c->link->pool->cluster_node))
+        b->wait = PLAN_WAIT_OVER;
     return false;
 }
 
@@ -173,8 +175,7 @@ void plan_wait_settle(struct client *c)
 
     if (b->lsn == PLAN_LSN_FRESH)
         b->lsn = PLAN_LSN_KNOWN;
-    b->wait_is_over = false;
-    b->wait_until_ms = 0;
+    b->wait = PLAN_WAITS_NOT;
     b->keeps_random = false;
 }
 

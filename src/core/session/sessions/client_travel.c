@@ -80,7 +80,7 @@ static bool plan_is_at_rest(const struct client *c)
     const struct plan *b = c->plan;
 
     return b->questions == NULL && b->doubts == NULL && b->mark == NULL && b->rs.trace == NULL &&
-           b->asking == ASKING_NONE && b->wait_until_ms == 0 &&
+           b->asking == ASKING_NONE && b->wait == PLAN_WAITS_NOT &&
            (c->sstate->tx == SSTATE_TX_VIRTUAL || (!route_in_tx(&b->rs) && b->tx_status == 'I'));
 }
 

@@ -69,7 +69,6 @@ void sstate_correct_client(struct client *c, const struct link *link)
     struct slice value;
     uint32_t at = 0;
 
-    c->sstate->greeted_alone = false;
     while (paramset_next(&link->reported, &at, &name, &value)) {
         if (greeting_is_set(link->vars, name) ||
             (greeting_is_of_user(name) && has_other_role(link)))
@@ -78,7 +77,7 @@ void sstate_correct_client(struct client *c, const struct link *link)
             wire_put_parameter_status(&out, name, value);
         (void)paramset_set(&c->sstate->errand->told, name, value);
     }
-    c->sstate->owes_parameters = true; /* what is the client's own is told with the answer */
+    c->sstate->parameters = PARAMETERS_OWED; /* what is the client's own is told with the answer */
     client_send(c, &out);
 }
 
@@ -102,7 +101,7 @@ HOT void sstate_look_at_defaults(struct client *c, struct link *link)
     }
     if (!is_late)
         s->defaults_seen = c->ss->defaults_serial;
-    s->owes_parameters = true;
+    sstate_owe_parameters(s);
 }
 
 /* What the server tells while we put settings is a reload's, and not ours: nobody has it as a
@@ -144,7 +143,8 @@ void sstate_on_parameter(void *owner, struct link *link, struct slice name, stru
         tell_default(c, link, name, value);
     /* Another user, and nothing that was read says why: code did it. Not for the next client. */
     if ((slice_eq_str(name, "session_authorization") || slice_eq_str(name, "is_superuser")) &&
-        !expect_head_is_ours(&link->expect) && !c->sstate->exchange.has_set)
+        !expect_head_is_ours(&link->expect) &&
+        (c->sstate->errand == NULL || !errand_has_set(c->sstate->errand)))
         link->must_clean = true;
     if (c->row == NULL || !slice_ieq_str(name, "application_name") ||
         expect_head_is_ours(&link->expect))
