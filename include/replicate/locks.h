@@ -30,9 +30,9 @@ struct repl_number {
 };
 /* Takes the two values of that row, kept in the arena. */
 void repl_number_take(struct arena *a, const struct slice value[2], struct repl_number *number);
-/* Appends what makes these sequences of another node stand where the main node's do, where they do
- * not: a SELECT of one row, to be run before they give another number; nothing when none is known.
- */
+/* Appends what makes these sequences of another node stand where the main node's do, where they
+ * are behind: a SELECT of one row, to be run before they give another number; nothing when none is
+ * known. None is set back. */
 void repl_numbers_sql(const struct repl_number *numbers, uint32_t n, struct buf *sql);
 /* The table an INSERT writes; NULL: it is none. */
 const struct sql_table *repl_insert_target(const struct sql_stmt *stmt);

@@ -219,3 +219,24 @@ def test_the_main_node_is_lost_behind_it(pair):
         for _ in range(3):
             one(c, INSERT)
     assert it.nodes[1].rows("select id from child order by 1") == [[b"1"], [b"2"], [b"3"], [b"4"]]
+
+
+def test_what_has_no_lock_and_comes_between(pair):
+    """A function takes numbers without the lock. What read where the sequence stands, and waited for it, sets no server back: a number would be given twice."""
+    it = started(pair)
+    with it.client() as c:
+        one(c, "create function adds() returns int language plpgsql volatile as $$ begin insert into child (parent) values (1); "
+               "insert into child (parent) values (2); insert into child (parent) values (3); return 1; end $$")
+    with it.client() as a, it.client() as b, holds(it, 0) as d:
+        d.simple("rollback")
+        one(d, "begin; select 1 from accounts where id = 2 for update")
+        a.send(w.query("select adds()"))
+        waits_at(it, 0)  # it has taken two of three
+        b.send(w.query(INSERT))
+        waits.wait_for("both wait", lambda: len(it.nodes[0].rows(WAITS)) == 2)
+        one(d, "rollback")
+        for c in (a, b):
+            assert not [m for m in c.ready(seconds=60) if m.type == "E"]
+    for node in it.nodes:
+        assert node.rows("select id, parent from child order by 1") == [[b"1", b"1"], [b"2", b"1"], [b"3", b"2"], [b"4", b"3"], [b"5", b"1"]]
+    taken(it)

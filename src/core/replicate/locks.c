@@ -110,6 +110,22 @@ static void put_steps(const struct repl_number *number, struct buf *sql)
         (int)number->last.n, number->last.p, (int)s->n, s->p);
 }
 
+/* Never back: what takes numbers without the lock, as a function does, may have taken them since
+ * the main node was asked, and they would be given twice. */
+static void put_set(const struct repl_number *number, struct buf *sql)
+{
+    struct slice s = number->sequence;
+    struct slice last = number->last;
+
+    buf_printf(sql,
+        "(SELECT CASE WHEN v IS NULL OR v <> %.*s AND (v < %.*s) = "
+        "((pg_catalog.pg_sequence_parameters((%.*s)::pg_catalog.regclass)).increment > 0) "
+        "THEN pg_catalog.setval((%.*s)::pg_catalog.regclass, %.*s) END "
+        "FROM pg_catalog.pg_sequence_last_value((%.*s)::pg_catalog.regclass) v)",
+        (int)last.n, last.p, (int)last.n, last.p, (int)s.n, s.p, (int)s.n, s.p, (int)last.n, last.p,
+        (int)s.n, s.p);
+}
+
 /* Under the lock of that node, which who was cut short may still hold there. */
 void repl_numbers_sql(const struct repl_number *numbers, uint32_t n, struct buf *sql)
 {
@@ -117,21 +133,15 @@ void repl_numbers_sql(const struct repl_number *numbers, uint32_t n, struct buf 
 
     for (uint32_t i = 0; i < n; i++) {
         const struct repl_number *number = &numbers[i];
-        struct slice s = number->sequence;
-        struct slice last = number->last;
 
-        if (last.p == NULL)
+        if (number->last.p == NULL)
             continue;
         buf_printf(sql, "%s", before);
         before = ", ";
         if (!number->may_set)
             put_steps(number, sql);
         else
-            buf_printf(sql,
-                "CASE WHEN pg_catalog.pg_sequence_last_value((%.*s)::pg_catalog.regclass) "
-                "IS DISTINCT FROM %.*s "
-                "THEN pg_catalog.setval((%.*s)::pg_catalog.regclass, %.*s) END",
-                (int)s.n, s.p, (int)last.n, last.p, (int)s.n, s.p, (int)last.n, last.p);
+            put_set(number, sql);
     }
     before = " FROM ";
     for (uint32_t i = 0; i < n; i++) {
