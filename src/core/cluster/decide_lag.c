@@ -175,11 +175,18 @@ void decide_lag_tell(struct decide *d, int node, int64_t now_us)
     n->told = over ? n->told | DECIDE_TOLD_LAG : n->told & ~DECIDE_TOLD_LAG;
 }
 
+/* Its timeline is that of its last restartpoint then, which is an old one for minutes behind a
+ * failover. */
+static bool hides_receiver(const struct decide_facts *f)
+{
+    return f->is_receiving && f->silence_us < 0;
+}
+
 static bool is_unfed(const struct decide *d, int node, int64_t now_us)
 {
     int64_t since_us = d->node[node].lost_stream_us;
 
-    return since_us != 0 && now_us - since_us >= UNFED_US && !d->view.is_looking &&
+    return !hides_receiver(&d->node[node].facts) && since_us != 0 && now_us - since_us >= UNFED_US && !d->view.is_looking &&
            !d->node[d->view.primary].is_silent && decide_lag_bytes(d, node) > 0;
 }
 

@@ -16,6 +16,8 @@ static void setup(void)
     decide_init(d, rules, now_us);
 }
 
+static int64_t silence_us; /* of the receiver */
+
 /* What a server tells that was asked at `began_us`. */
 static void tells_so(
     int node, bool is_primary, bool is_receiving, uint32_t timeline, uint64_t lsn, int64_t began_us)
@@ -29,6 +31,7 @@ static void tells_so(
     memset(facts, 0, sizeof *facts);
     facts->is_primary = is_primary;
     facts->is_receiving = is_receiving;
+    facts->silence_us = silence_us;
     facts->timeline = timeline;
     facts->system_id = SYSTEM_ID;
     facts->received_lsn = lsn;
@@ -220,6 +223,22 @@ START_TEST(a_standby_that_follows_nobody_is_told_of)
 }
 END_TEST
 
+/* On an older timeline; or that is only what its last restartpoint says, as the role of the health
+ * check may not see what it receives. */
+START_TEST(an_older_timeline_is_told_of_where_it_is_seen)
+{
+    int i;
+
+    silence_us = _i == 0 ? 0 : -1;
+    all_well();
+    tells(0, true, 2, 9000, 100);
+    for (i = 0; i < 130; i++)
+        tells(1, false, 1, 4000, 1000);
+    ck_assert_int_eq(events_of(DECIDE_EV_UNFED, 1), _i == 0 ? 1 : 0);
+    silence_us = 0;
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("decide_replay");
@@ -231,6 +250,7 @@ int main(void)
     tcase_add_test(t, another_primary_has_other_marks);
     tcase_add_test(t, who_does_not_replay_is_further_behind_each_time);
     tcase_add_loop_test(t, a_standby_that_follows_nobody_is_told_of, 0, 2);
+    tcase_add_loop_test(t, an_older_timeline_is_told_of_where_it_is_seen, 0, 2);
     suite_add_tcase(s, t);
     return run_suite(s);
 }
