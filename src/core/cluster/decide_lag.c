@@ -186,7 +186,8 @@ static bool is_unfed(const struct decide *d, int node, int64_t now_us)
 {
     int64_t since_us = d->node[node].lost_stream_us;
 
-    return !hides_receiver(&d->node[node].facts) && since_us != 0 && now_us - since_us >= UNFED_US && !d->view.is_looking &&
+    return !hides_receiver(&d->node[node].facts) && since_us != 0 &&
+           now_us - since_us >= UNFED_US && !d->view.is_looking &&
            !d->node[d->view.primary].is_silent && decide_lag_bytes(d, node) > 0;
 }
 
