@@ -170,8 +170,8 @@ void client_send_question(struct client *c, struct slice sql);
 
 /* ---- the answer ---- */
 
-/* It is answered here: it stands in no queue. `is_lone`: by one statement. */
-void client_answer_comes(struct client *c, bool is_lone);
+/* All that was sent is answered here: it stands in no queue, and is not made again. */
+void client_answer_comes(struct client *c);
 /* A statement is answered: it is counted; its row says so. */
 void client_note_hit(struct client *c, struct slice sql);
 void client_note_local(struct client *c, struct slice sql);

@@ -221,7 +221,7 @@ HOT static void tell_room(struct client *c)
 
 HOT static void tell(struct client *c, const struct cache_hit *hit, struct slice sql)
 {
-    client_answer_comes(c, true);
+    client_answer_comes(c);
     note_hit(c, hit, sql);
     tell_room(c);
 }
@@ -529,7 +529,7 @@ static void tell_several(struct client *c, struct several *s)
 {
     unsigned i;
 
-    client_answer_comes(c, false);
+    client_answer_comes(c);
     for (i = 0; i < s->n; i++) {
         note_answered(c, &s->one[i].sent, s->one[i].prep, s->one[i].n);
         note_hit(c, &s->one[i].hit, s->one[i].l.sql);

@@ -120,6 +120,26 @@ def test_in_a_transaction(made, start, mode, values):
         assert value(b, values=values) == 7
 
 
+STATE_BEHIND = {"begin": b"T", "select 1 / 0": b"E", "create temp table far_mine ()": b"E"}
+
+
+@pytest.mark.parametrize("values", [None, ()])
+@pytest.mark.parametrize("sql", STATE_BEHIND)
+def test_a_transaction_goes_on_behind_a_result(made, start, sql, values):
+    """Its connection is its own again: a BEGIN in it begins nothing, what is refused fails it, and behind its end nothing is open."""
+    one, other = start(), start(pool_mode="transaction", pin_on_session_state="error")
+    with login(one) as a, login(other) as b:
+        knows(b)
+        when_kept(a, 0, values=values)
+        run(b, "begin", AT_SERVER)
+        before = hits(b)
+        assert value(b, values=values) == 0 and hits(b) == before + 1
+        assert b.simple(sql)[-1].body == STATE_BEHIND[sql]
+        assert b.simple("commit")[-1].body == b"I"
+        assert b.simple("update far set b = 3 where a = 2")[-1].body == b"I"
+        assert made.value("select b from far where a = 2") == "3"
+
+
 def test_cancelled_while_it_is_looked_up(made, start, servers):
     """It fails, and its transaction; nothing of the look-up is left."""
     pool = start()

@@ -216,7 +216,7 @@ bool client_wait_aside(struct client *c, struct list *line)
 void client_wait_is_over(struct client *c, bool was_aside)
 {
     const struct sstate *s = c->sstate;
-    bool is_aside = was_aside && s->errand->home != NULL && s->phase == PHASE_DETACHED;
+    bool is_aside = was_aside && s->errand->home != NULL && s->phase <= PHASE_WAITING;
 
     lent_stop_waiting(c);
     if (is_aside)
@@ -297,10 +297,10 @@ void client_send_question(struct client *c, struct slice sql)
 
 /* ---- the answer ---- */
 
-HOT void client_answer_comes(struct client *c, bool is_lone)
+HOT void client_answer_comes(struct client *c)
 {
     lent_stop_asking(c); /* it may have stood in a queue */
-    if (is_lone && c->plan->nunsure > 0)
+    if (c->plan->nunsure > 0)
         plan_unsure_end(c); /* it is not made again */
 }
 
