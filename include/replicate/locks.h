@@ -27,6 +27,7 @@ struct repl_number {
     struct slice sequence; /* as in struct repl_plan */
     struct slice last;     /* digits; p NULL: not known */
     bool may_set;
+    bool is_told; /* the main node has answered */
 };
 /* Takes the two values of that row, kept in the arena. */
 void repl_number_take(struct arena *a, const struct slice value[2], struct repl_number *number);

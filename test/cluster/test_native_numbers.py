@@ -195,6 +195,21 @@ def test_who_may_only_use_it(pair, extended):
     assert len({str(r) for r in it.everywhere(SEQUENCE)}) == 1
 
 
+@PROTOCOLS
+def test_who_may_not_even_see_it(pair, extended):
+    """An identity column needs no right to its sequence: who has none is told, and whoever has one puts it right."""
+    it = pair()
+    with it.client() as c:
+        one(c, "create table child (id int generated always as identity primary key, parent int references accounts)")
+        one(c, "create role clerk login; grant insert, update, select on child to clerk; grant select on accounts to clerk")
+    told = "a statement that takes numbers of a sequence was cut short"
+    behind(it, extended=extended)
+    assert told not in it.pool.log()
+    behind(it, user="clerk", extended=extended)
+    waits.wait_for("it is told", lambda: told in it.pool.log())
+    taken(it, extended)
+
+
 def test_the_first_number_and_a_sequence_that_descends(pair):
     it = pair()
     with it.client() as c:

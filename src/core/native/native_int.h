@@ -402,6 +402,8 @@ void native_take_columns(struct native *n);
 void native_numbers_clear(struct native *n);
 /* The lock of that sequence is asked for, and with it where it stands, if it is not yet. */
 void native_numbers_add(struct native *n, struct slice sequence);
+/* The user has no right to one of them, as an identity column needs none: nobody puts it right. */
+bool native_numbers_are_hidden(const struct native *n);
 /* Takes what the main node has answered to native_values_sql; a row of its answer to a lock within
  * a sequence of messages. */
 void native_numbers_take_values(struct native *n);

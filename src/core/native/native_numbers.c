@@ -47,6 +47,17 @@ void native_numbers_add(struct native *n, struct slice sequence)
     add(n)->sequence = sequence;
 }
 
+bool native_numbers_are_hidden(const struct native *n)
+{
+    for (uint32_t i = 0; i < n->nnumbers; i++) {
+        const struct repl_number *number = &n->numbers[i];
+
+        if (number->is_told && number->last.p == NULL && !number->may_set)
+            return true;
+    }
+    return false;
+}
+
 /* The locks stand in front of all else, each with a row of two values. */
 void native_numbers_take_values(struct native *n)
 {

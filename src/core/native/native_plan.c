@@ -320,7 +320,8 @@ void native_warn(struct native *n, const char *text, bool is_there)
 
 void native_cut_short(struct native *n, bool is_there)
 {
-    if ((n->plan.serial != NULL || n->plan.nsequences > 0) && n->nnumbers == 0)
+    if ((n->plan.serial != NULL || n->plan.nsequences > 0) &&
+        (n->nnumbers == 0 || native_numbers_are_hidden(n)))
         native_warn(n,
             "a statement that takes numbers of a sequence was cut short: the next ones "
             "may differ between nodes",

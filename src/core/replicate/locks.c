@@ -91,6 +91,7 @@ static bool is_number(struct slice s)
 void repl_number_take(struct arena *a, const struct slice value[2], struct repl_number *number)
 {
     number->last = slice_of(NULL, 0);
+    number->is_told = true;
     number->may_set = value[1].n == 1 && value[1].p[0] == 't';
     if (value[0].p != NULL && is_number(value[0]))
         number->last = slice_of(arena_strndup(a, value[0].p, value[0].n), value[0].n);
