@@ -46,11 +46,16 @@ def named(w, sql: str) -> None:
     assert code(w.ready()) is None
 
 
+def behind_discard(w, sql: str) -> None:
+    w.send(parse("discard all") + bind() + execute() + parse(sql) + bind() + execute() + SYNC)
+    assert code(w.ready()) is None
+
+
 def in_transaction(w, sql: str) -> None:
     ok(w, "begin", "select 1", sql, "commit")
 
 
-WAYS = {"simple": ok, "extended": extended, "named": named, "in_transaction": in_transaction,
+WAYS = {"simple": ok, "extended": extended, "named": named, "in_transaction": in_transaction, "behind_discard": behind_discard,
         "prepared": lambda w, sql: ok(w, f"prepare p as {sql}", "execute p"),
         "string": lambda w, sql: ok(w, f"select 1; {sql}"),
         "long": lambda w, sql: ok(w, f"/*{' ' * 2_000_000}*/ {sql}"),

@@ -246,8 +246,8 @@ unsigned follow_owed_rollback(const struct sstate *s, const struct link *link)
                                                          : owed_of_sequence(s, owed, at);
 }
 
-/* DISCARD ALL is committed by itself: an error behind it in its sequence undoes nothing. */
-static void note_discarded(struct sstate *s)
+/* DISCARD ALL is committed by itself: no error undoes it. What is behind it was noted before. */
+static void note_discarded(struct sstate *s, const struct expect *owed)
 {
     if (s->errand->ended != NULL) {
         varset_assign(&s->errand->ended->vars.client, s->base);
@@ -259,7 +259,7 @@ static void note_discarded(struct sstate *s)
     }
     s->errand->mark_pins &= PIN_BIT(SESSION_MODE);
     s->errand->was_discarded = true;
-    s->ran_made = 0;
+    s->ran_made = s->ran_made && owed->len > 1 && (expect_peek(owed, 1) & OP_MASK) != OP_SYNC;
 }
 
 WARM void follow_note_tag(struct client *c, struct slice tag)
@@ -272,7 +272,7 @@ WARM void follow_note_tag(struct client *c, struct slice tag)
     s->errand->string.ntags++;
     s->errand->string.ndone += is_of_string;
     if (names_note_tag(&s->errand->way, serial) && slice_eq_str(tag, "DISCARD ALL")) {
-        note_discarded(s);
+        note_discarded(s, &c->link->expect);
         c->kind->routed(c, ROUTED_DISCARD);
     }
     if (e == NULL || e->serial != serial || (is_of_string && e->at + 1 != s->errand->string.ndone))
