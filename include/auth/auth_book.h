@@ -120,6 +120,9 @@ void auth_book_let_go(struct auth_book *b, struct slice user);
 /* Something that opened, or is going to open, servers as `user`. */
 void auth_book_learn_password(struct auth_book *b, struct slice user, struct slice password);
 void auth_book_learn_keys(struct auth_book *b, struct slice user, const struct scram_keys *keys);
+/* AUTH_HOLD_THERE */
+void auth_book_learn_keys_there(
+    struct auth_book *b, struct slice user, const struct scram_keys *keys);
 void auth_book_learn_cred(struct auth_book *b, struct slice user, const struct cred *cred);
 /* Appends what auth_book_login knows, for the book of another worker; nothing when that is nothing.
  * `out` is a secret buffer. */

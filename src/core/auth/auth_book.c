@@ -719,8 +719,19 @@ void auth_book_learn_keys(struct auth_book *b, struct slice user, const struct s
 {
     struct auth_user *u = user_prove(b, user_make(b, user));
 
+    if ((u->learned.hold & AUTH_HOLD_KEYS) != 0 &&
+        memcmp(u->learned.keys.client_key, keys->client_key, sizeof keys->client_key) == 0 &&
+        is_same_verifier(&u->learned.keys.verifier, &keys->verifier))
+        return; /* a link that they opened shows them again: they are of whom they were */
     u->learned.keys = *keys;
-    u->learned.hold |= AUTH_HOLD_KEYS;
+    u->learned.hold = (u->learned.hold & ~AUTH_HOLD_THERE) | AUTH_HOLD_KEYS;
+}
+
+void auth_book_learn_keys_there(
+    struct auth_book *b, struct slice user, const struct scram_keys *keys)
+{
+    auth_book_learn_keys(b, user, keys);
+    user_find(b, user)->learned.hold |= AUTH_HOLD_THERE;
 }
 
 void auth_book_learn_cred(struct auth_book *b, struct slice user, const struct cred *cred)

@@ -113,7 +113,8 @@ static void find_in_pcp(struct client_auth *a)
 
 /* ---- what else is known ---- */
 
-/* What opened servers for this user is as good as its password. */
+/* What opened servers for this user is as good as its password, where we have judged it. What was
+ * learned of a login that a server judged is not: nobody would be asked whether it holds still. */
 static void take_learned(struct client_auth *a)
 {
     const struct auth_login *login = auth_book_login(a->sa->book, client_auth_book_name(a));
@@ -122,7 +123,7 @@ static void take_learned(struct client_auth *a)
         return;
     if ((login->hold & AUTH_HOLD_PASSWORD) != 0) {
         cred_from_plain(secret_slice(&login->password), &a->stored);
-    } else if ((login->hold & AUTH_HOLD_KEYS) != 0) {
+    } else if ((login->hold & (AUTH_HOLD_KEYS | AUTH_HOLD_THERE)) == AUTH_HOLD_KEYS) {
         a->stored.kind = CRED_SCRAM;
         a->stored.verifier = login->keys.verifier;
     } else if ((login->hold & AUTH_HOLD_MD5) != 0) {

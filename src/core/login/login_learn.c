@@ -47,7 +47,6 @@ static bool is_wanted(const struct conf *conf)
 void client_auth_watch_client(struct client_auth *a, struct slice body)
 {
     const struct login_auth *sa = a->sa;
-
     const struct pool *pool = a->who.req->pool;
 
     if (a->watch == NULL) {
@@ -136,7 +135,7 @@ void login_learn_take(
         for (n = waiters->next; n != waiters; n = n->next) {
             l = LIST_ENTRY(LIST_ENTRY(n, struct auth_wait, node), struct learner, wait);
             if (scram_watch_keys(&l->watch, &v, &keys))
-                auth_book_learn_keys(sa->book, user, &keys);
+                auth_book_learn_keys_there(sa->book, user, &keys);
             mem_wipe(&keys, sizeof keys);
         }
     mem_wipe(&v, sizeof v);

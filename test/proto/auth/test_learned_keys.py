@@ -183,6 +183,15 @@ def test_a_role_of_that_name(cluster, pools):
     learn(cluster, pool)
 
 
+def test_the_virtual_database_is_not_opened_by_them(cluster, pools):
+    """No server is asked there: a password that was changed, or a role that is gone, would go on opening it."""
+    pool = pools(admin_users="eva")
+    learn(cluster, pool)
+    with Wire(pool.address, seconds=30) as w:
+        assert w.login("eva", "pgpool", "eva")[-1].type == "E"
+    assert later_reads_at(cluster, pool) == 1, "which they still are for"
+
+
 def test_a_standby_with_rules_of_its_own(cluster, pools):
     rule(cluster, 1, "host all eva all reject")
     pool = pools()
