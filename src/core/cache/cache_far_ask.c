@@ -271,10 +271,15 @@ void far_value_put(struct buf *out, const struct far_req *r)
     buf_put(out, r->result.data, r->result.len);
 }
 
-/* Beyond a month memcached takes it for a point in time. */
+/* Beyond a month memcached takes it for a point in time, which has 31 bits: a line with more of
+ * them is refused, or dated back, and what follows a line that is refused is taken for commands. */
 int64_t far_expires(const struct far_req *r)
 {
-    return r->expire_s > 2592000 ? clock_wall_us() / CLOCK_US_PER_S + r->expire_s : r->expire_s;
+    int64_t at = clock_wall_us() / CLOCK_US_PER_S + r->expire_s;
+
+    if (r->expire_s <= 2592000)
+        return r->expire_s;
+    return at < INT32_MAX ? at : INT32_MAX;
 }
 
 void far_note_kept(struct far_spec *spec, unsigned server)

@@ -35,12 +35,12 @@ class Gate:
     def get(self, key, *cells):
         return self.ask(f"get {key} {' '.join(cells)}")[:-1]
 
-    def keep(self, key, result, *cells):
+    def keep(self, key, result, *cells, expire_s=""):
         """Perhaps not at once: a generation that was begun over one connection may be overtaken by a look-up over another."""
         assert self.get(key, *cells) == ["miss"]
 
         def is_kept():
-            self.ask(f"set {key} {result}")
+            self.ask(f"set {key} {result} {expire_s}")
             return self.get(key, *cells) == ["hit", result]
         waits.wait_for("it is kept", is_kept)
 
@@ -224,6 +224,15 @@ def test_an_answer_in_pieces(watched):
     for n in range(5):
         watched.gate.keep(f"key{n}", str(n) * 7000, f"row{n}")
     assert all(watched.gate.get(f"key{n}", f"row{n}") == ["hit", str(n) * 7000] for n in range(5))
+
+
+@pytest.mark.parametrize("expire_s", [2592000, 2592001, 999999999])
+def test_results_that_are_kept_for_long(gates, expire_s):
+    """Also beyond what memcached can count to, where it would date them back or take what is kept for commands."""
+    one, other = gates
+    for n in range(3):
+        one.keep(f"key{n}", f"result{n}", "row", expire_s=expire_s)
+        assert other.get(f"key{n}", "row") == ["hit", f"result{n}"]
 
 
 def test_what_memcached_does_not_take_harms_nothing():

@@ -85,7 +85,11 @@ static void run_line(struct gate *g, char *line)
         deps.ncells = (uint32_t)take_cells(deps.cell, CACHE_DEPS_MAX);
         (void)cache_far_get(g->far, &key, &deps, on_got, g);
     } else if (strcmp(verb, "set") == 0) {
-        cache_far_set(g->far, &key, &g->deps, slice_of_str(strtok(NULL, " \n")), 0, 77);
+        const char *result = strtok(NULL, " \n");
+        const char *expire_s = strtok(NULL, " \n");
+
+        cache_far_set(g->far, &key, &g->deps, slice_of_str(result),
+            expire_s == NULL ? 0 : strtol(expire_s, NULL, 10), 77);
         say(g, "sent", slice_of(NULL, 0));
     } else if (strcmp(verb, "pays") == 0) {
         say(g, cache_far_pays(g->far, 1, &key) ? "yes" : "no", slice_of(NULL, 0));
