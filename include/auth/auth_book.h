@@ -6,7 +6,7 @@
  * Two things that must not be mixed up: what is STORED judges clients; a LOGIN opens servers. A
  * login is filled from what is stored (a plain password opens servers, a SCRAM verifier does not)
  * and from what clients showed while they proved themselves. Only a link whose owner has proved
- * that very identity may be opened with it, see pool_request.is_proved.
+ * that very identity may be opened with it, see pool_request.answers.
  *
  * A user is a name; where several servers each have users of their own, a NUL and the server's name
  * follow, and pool_passwd alone is the same for all of them. */
@@ -35,6 +35,7 @@ struct passwd_table;
 /* What logs in to servers as one user. */
 struct auth_login {
     unsigned hold;          /* AUTH_HOLD_...: which of the following are there */
+    bool has_verifier;      /* of what is stored, which opens nothing: SCRAM is due */
     struct secret password; /* AUTH_HOLD_PASSWORD */
     char md5[CRED_MD5_BYTES + 1];
     struct scram_keys keys;

@@ -116,6 +116,11 @@ enum auth_give {
 enum auth_give auth_give_choose(
     unsigned hold, enum auth_server server, struct slice user, struct err *err);
 
+/* Why a server has to ask for SCRAM that would be answered by `give`, unless backend_require_auth
+ * says otherwise, as half a sentence; NULL: it need not. `has_verifier`: that is what is stored;
+ * `by_scram`: the client's line says scram-sha-256. */
+const char *auth_scram_is_due(unsigned hold, bool has_verifier, bool by_scram, enum auth_give give);
+
 /* What the client is told when it did not pass: the same for a wrong password and an unknown user.
  * Reasons go to the log only. */
 void auth_refusal(

@@ -76,6 +76,13 @@ enum link_seeing {
     LINK_SEEING_LAST = 8 /* its op is over with it */
 };
 
+/* Does a link log in with what the book knows of its user? */
+enum link_answers {
+    LINK_ANSWERS_NOT,
+    LINK_ANSWERS_SCRAM, /* a password that can be read by SCRAM alone, see link_require.c */
+    LINK_ANSWERS_ALL
+};
+
 /* What the owner of a link is told. Any of these may release or close the link, but for on_columns,
  * on_own_row, on_tee and on_tee_end. */
 struct link_owner_ops {
@@ -213,7 +220,7 @@ struct link_opening {
     struct buf said;                     /* NoticeResponses */
     bool is_let_in;                      /* AuthenticationOk came */
     bool asks_owner;  /* the owner wants to see what the server asks before anybody answers */
-    bool may_answer;  /* log in with what the book knows: the owner is entitled to it */
+    uint8_t answers;  /* enum link_answers: what the owner is entitled to */
     bool holds_slot;  /* counts as opening, see pool_link_opened */
     bool is_for_pool; /* opened for whoever waits longest, not for its owner */
 };

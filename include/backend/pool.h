@@ -126,8 +126,8 @@ struct pool_request {
     int64_t since_us;
     uint8_t reason;      /* enum wait_reason while waiting */
     bool may_reuse;      /* the client has proved the identity a cached link stands for */
-    bool is_proved;      /* the owner has proved to be the pool's user: a link opened for it may log
-                          * in with what the book knows */
+    uint8_t answers;     /* enum link_answers, of a link opened for it: whether the owner has
+                          * proved to be the pool's user, and how it was to */
     bool is_private;     /* only a link of its own, never cached */
     bool no_patch;       /* only links opened with the very same start-up parameters */
     bool is_shared;      /* the owner brings settings and statements up to date by itself */

@@ -29,11 +29,18 @@ enum login_proved {
     LOGIN_PROVED_HERE   /* to us, by what we know without asking a server */
 };
 
-/* What it has proved; the session keeps it. */
+/* What it has proved, and how it was to; the session keeps it. */
 struct login_proof {
     int16_t trusting_node; /* that let it in unasked, without a rule of ours; else VIEW_NO_NODE */
     uint8_t proved;        /* enum login_proved */
+    uint8_t answers;       /* enum link_answers: of links opened for it, once it has proved that */
 };
+
+/* How links that are opened for it may log in. */
+static inline enum link_answers login_answers(const struct login_proof *proof)
+{
+    return proof->proved == LOGIN_PROVED_NOT ? LINK_ANSWERS_NOT : (enum link_answers)proof->answers;
+}
 
 /* Is it judged by pcp.conf, and what has that for it? */
 enum login_pcp {

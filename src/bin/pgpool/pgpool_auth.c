@@ -405,6 +405,28 @@ static void try_server(struct check *k, int i, const struct cred *cred)
     PQfinish(c);
 }
 
+/* Would what is held answer a server that asks so? False: *err says why not. */
+static bool check_give(struct check *k, const struct auth_facts *f, unsigned hold,
+    enum auth_server asks, struct err *err)
+{
+    bool is_other = k->server_user != NULL || k->is_st_user;
+    bool by_scram = f->has_rule && f->method == HBA_SCRAM;
+    enum auth_give give = auth_give_choose(hold, asks, slice_of_str(user_for_servers(k)), err);
+    unsigned set = k->conf->backend_require_auth;
+    const char *why;
+
+    if (give == AUTH_GIVE_IMPOSSIBLE)
+        return false;
+    why = auth_scram_is_due(hold, !is_other && k->stored.kind == CRED_SCRAM, by_scram, give);
+    if (why == NULL || (set != 0 && (set & CONF_REQUIRE_AUTO) == 0))
+        return true;
+    err_set(err, "28000", "the server would not be answered: SCRAM is expected");
+    err_detail(err, "The server asks for %s, and %s.", auth_server_text(asks), why);
+    err_hint(err, "Let it ask for scram-sha-256, or set backend_require_auth = 'scram-sha-256,%s'.",
+        auth_server_text(asks));
+    return false;
+}
+
 static void check_servers(struct check *k, const struct auth_facts *f, const struct auth_plan *plan)
 {
     bool got_keys = k->stored.kind == CRED_SCRAM &&
@@ -423,8 +445,7 @@ static void check_servers(struct check *k, const struct auth_facts *f, const str
         if (k->server[i] == AUTH_SERVER_UNKNOWN || plan->proof == AUTH_PROOF_SERVER)
             continue;
         err_clear(&err);
-        if (auth_give_choose(hold, k->server[i], slice_of_str(user_for_servers(k)), &err) ==
-            AUTH_GIVE_IMPOSSIBLE) {
+        if (!check_give(k, f, hold, k->server[i], &err)) {
             snprintf(where, sizeof where, "    node %d: ", k->target[i].node);
             problem(k, where, &err);
         } else {

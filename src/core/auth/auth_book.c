@@ -662,13 +662,17 @@ static void login_add_cred(struct auth_login *l, const struct cred *c)
     case CRED_PLAIN:
         secret_set(&l->password, secret_slice(&c->text));
         l->hold = (l->hold & ~AUTH_HOLD_HEARD) | AUTH_HOLD_PASSWORD;
+        l->has_verifier = false;
         break;
     case CRED_MD5:
         memcpy(l->md5, secret_slice(&c->text).p, CRED_MD5_BYTES);
         l->md5[CRED_MD5_BYTES] = '\0';
         l->hold |= AUTH_HOLD_MD5;
+        l->has_verifier = false;
         break;
-    case CRED_SCRAM: /* a verifier opens nothing */
+    case CRED_SCRAM:
+        l->has_verifier = true;
+        break;
     case CRED_NONE:
         break;
     }

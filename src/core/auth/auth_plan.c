@@ -279,6 +279,21 @@ enum auth_give auth_give_choose(
     return AUTH_GIVE_IMPOSSIBLE;
 }
 
+/* An md5 secret knows nothing better, whatever a line says. What a client has sent in clear text
+ * its line lets be sent so. */
+const char *auth_scram_is_due(unsigned hold, bool has_verifier, bool by_scram, enum auth_give give)
+{
+    if (give != AUTH_GIVE_PASSWORD && give != AUTH_GIVE_MD5_OF_PASSWORD && give != AUTH_GIVE_MD5)
+        return NULL;
+    if (has_verifier)
+        return "what is stored of the user is a SCRAM verifier";
+    if ((hold & (AUTH_HOLD_KEYS | AUTH_HOLD_HEARD)) == AUTH_HOLD_KEYS)
+        return "the user was logged in by SCRAM before";
+    if (by_scram && give != AUTH_GIVE_MD5)
+        return "the client's line of pool_hba.conf says scram-sha-256";
+    return NULL;
+}
+
 void auth_refusal(
     const struct auth_facts *f, const struct auth_plan *plan, struct slice user, struct err *err)
 {

@@ -2,7 +2,7 @@
  * link_auth.c: a link proves to its server who it is, without a client that is asked for anything:
  * with the password, its md5 form, or the SCRAM keys that the worker's auth_book holds.
  * Runs in: workers. A link does so only when its owner has proved that very identity, or when it is
- * opened for the pool and given to nobody who has not (link->opening->may_answer). Must never:
+ * opened for the pool and given to nobody who has not (link->opening->answers). Must never:
  * answer for another user than the pool's, take a server's word that it is the right one (SCRAM
  * proves it). */
 #include "config.h"
@@ -186,9 +186,13 @@ static int answer_with_login(
     struct slice password =
         (hold & AUTH_HOLD_PASSWORD) != 0 ? secret_slice(&login->password) : slice_of("", 0);
     struct cred cred = {0};
+    enum auth_give give =
+        auth_give_choose(hold, (enum auth_server)link->asks, pool_user(link->pool), err);
     int rc = -1;
 
-    switch (auth_give_choose(hold, (enum auth_server)link->asks, pool_user(link->pool), err)) {
+    if (!link_require_is_strong(link, login, give, err))
+        return -1;
+    switch (give) {
     case AUTH_GIVE_IMPOSSIBLE:
     case AUTH_GIVE_NOTHING:
         break;
@@ -260,11 +264,12 @@ static bool answer_new_request(struct link *link, struct slice body)
     buf_clear(&a->request);
     if (body.n <= REQUEST_MAX_BYTES)
         buf_put(&a->request, body.p, body.n);
-    if (link->opening->asks_owner || !link->opening->may_answer)
+    if (link->opening->asks_owner || link->opening->answers == LINK_ANSWERS_NOT)
         return false;
     if (link_answer_from_book(link, &err) == 0)
         return true;
-    if (link->asks == AUTH_SERVER_PASSWORD && strcmp(err.sqlstate, "28000") == 0) {
+    if ((link->asks == AUTH_SERVER_PASSWORD || link->asks == AUTH_SERVER_MD5) &&
+        strcmp(err.sqlstate, "28000") == 0) {
         link_fail(link, &err); /* it is there, but not for everybody's ears */
         return true;
     }
@@ -391,7 +396,8 @@ static bool answer_accept(struct link *link)
                 link->pool->cluster_node);
             return false;
         }
-        if (link->opening->may_answer) { /* no iterations to compute the next time */
+        if (link->opening->answers != LINK_ANSWERS_NOT) {
+            /* no iterations to compute the next time */
             scram_client_keys(&a->scram, &keys);
             auth_book_learn_keys(link->be->book, pool_book_name(link->pool), &keys);
             mem_wipe(&keys, sizeof keys);

@@ -6,6 +6,8 @@
 #include "backend/link.h"
 #include "base/hot.h"
 
+struct auth_login;
+
 /* Longest message that is collected before it is looked at. Login messages and ParameterStatus are
  * far below; of an ErrorResponse above it so much is looked at. */
 #define LINK_COLLECT_MAX 32768
@@ -41,6 +43,10 @@ enum link_auth_step link_auth_on_message(struct link *link, struct slice body);
 /* link_require.c: backend_require_auth allows the server to ask for this (AUTH_SERVER_TRUST: for
  * nothing). False: *err says why not. */
 bool link_require_fits(const struct link *link, enum auth_server asks, struct err *err);
+/* It allows this answer, which `login` has: who is known by SCRAM is not asked for less. False:
+ * *err says why not. */
+bool link_require_is_strong(
+    const struct link *link, const struct auth_login *login, enum auth_give give, struct err *err);
 /* It allows us to give a password in clear text on this link. False: *err says why not. */
 bool link_require_may_show(const struct link *link, struct err *err);
 /* The server refused the login. */

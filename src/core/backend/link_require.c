@@ -6,6 +6,7 @@
 
 #include <sys/socket.h>
 
+#include "auth/auth_book.h"
 #include "auth/auth_plan.h"
 #include "backend/pool.h"
 #include "config/conf.h"
@@ -50,6 +51,30 @@ bool link_require_fits(const struct link *link, enum auth_server asks, struct er
         "the server (node %d) wants to authenticate user \"%s\" by method \"%s\"",
         link->pool->cluster_node, link->pool->names, auth_server_text(asks));
     err_detail(err, "backend_require_auth does not allow it.");
+    return false;
+}
+
+bool link_require_is_strong(
+    const struct link *link, const struct auth_login *login, enum auth_give give, struct err *err)
+{
+    enum auth_server asks = (enum auth_server)link->asks;
+    const char *why;
+
+    if (login == NULL || !is_auto(link))
+        return true;
+    why = auth_scram_is_due(
+        login->hold, login->has_verifier, link->opening->answers == LINK_ANSWERS_SCRAM, give);
+    if (why == NULL)
+        return true;
+    err_set_fatal(err, "28000",
+        "the server (node %d) asks for \"%s\" where user \"%s\" is to prove itself by SCRAM",
+        link->pool->cluster_node, auth_server_text(asks), link->pool->names);
+    err_detail(err, "The server asks for %s, and %s.", auth_server_text(asks), why);
+    err_hint(err,
+        "Let the server ask for scram-sha-256 (a role with an md5 secret: set its password "
+        "anew), or set backend_require_auth = 'scram-sha-256,%s' (and none, where servers trust "
+        "pgpool).",
+        auth_server_text(asks));
     return false;
 }
 

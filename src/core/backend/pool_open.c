@@ -159,13 +159,14 @@ static const struct link_owner_ops own_ops = {
 };
 
 /* The place is taken. */
-static void open_own(struct pool *pool, const struct link_startup *startup, bool may_answer)
+static void open_own(
+    struct pool *pool, const struct link_startup *startup, enum link_answers answers)
 {
     struct link *link = link_open(pool, startup, pool, &own_ops);
 
     link->opening->holds_slot = true;
     link->opening->is_for_pool = true;
-    link->opening->may_answer = may_answer;
+    link->opening->answers = (uint8_t)answers;
     pool->nopening++;
     timer_start(pool->be->loop, &link->timer, pool->be->conf->authentication_timeout_ms);
 }
@@ -195,7 +196,7 @@ static enum acquire_result open_for_owner(struct pool_request *req)
     req->link = link_open(req->pool, req->startup, req->owner, req->ops);
     req->link->opening->holds_slot = true;
     req->link->is_private = req->is_private;
-    req->link->opening->may_answer = req->is_proved;
+    req->link->opening->answers = req->answers;
     return ACQUIRE_OPENING;
 }
 
@@ -204,7 +205,7 @@ static enum acquire_result open_taken(struct pool_request *req)
 {
     if (!may_share_opening(req))
         return open_for_owner(req);
-    open_own(req->pool, req->startup, req->is_proved);
+    open_own(req->pool, req->startup, (enum link_answers)req->answers);
     return pool_request_join(req, LIMITS_OK);
 }
 
@@ -265,7 +266,7 @@ void pool_grow(struct pool *pool)
         if (pool_has_for(pool, req) || !may_share_opening(req) ||
             take_place(pool, req->since_us) != LIMITS_OK)
             return;
-        open_own(pool, req->startup, req->is_proved);
+        open_own(pool, req->startup, (enum link_answers)req->answers);
     }
 }
 
@@ -279,7 +280,7 @@ static void open_unasked(struct pool *pool)
         .database = pool_database_there(pool),
         .params = &none};
 
-    open_own(pool, &startup, true);
+    open_own(pool, &startup, LINK_ANSWERS_ALL);
 }
 
 static bool may_open_unasked(const struct pool *pool)
@@ -354,7 +355,7 @@ void pool_link_opened(struct link *link, bool accepted)
         quota_accepted(link->be->shm, pool->cluster_node);
         pool_role_vouch(pool);
         if (!link->opening->is_for_pool &&
-            (link->auth == LINK_AUTH_TRUST || link->opening->may_answer))
+            (link->auth == LINK_AUTH_TRUST || link->opening->answers != LINK_ANSWERS_NOT))
             pool->opens = POOL_OPENS;
     }
     if (!link_holds_slot(link))

@@ -69,7 +69,7 @@ static void auth_go_on_with_link(struct client_auth *a)
     link_ask_owner(link, false);
     if (a->plan.proof == AUTH_PROOF_SERVER || link->asks == AUTH_SERVER_TRUST)
         return; /* it has been let in */
-    link->opening->may_answer = a->who.proof->proved != LOGIN_PROVED_NOT;
+    link->opening->answers = (uint8_t)login_answers(a->who.proof);
     if (link_answer_from_book(link, &err) == -1)
         client_auth_stop(a, &err, err.detail[0] != '\0' ? err.detail : NULL);
 }
@@ -221,6 +221,8 @@ void client_auth_pass(struct client_auth *a)
         return;
     }
     proof->proved = auth_proved(a);
+    proof->answers =
+        a->facts.has_rule && a->facts.method == HBA_SCRAM ? LINK_ANSWERS_SCRAM : LINK_ANSWERS_ALL;
     if (proof->proved == LOGIN_PROVED_NOT)
         proof->trusting_node = (int16_t)a->who.req->pool->cluster_node;
     auth_learn(a);

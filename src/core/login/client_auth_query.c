@@ -652,7 +652,7 @@ static struct prober *prober_new(struct login_auth *sa, const struct auth_way *w
     p->startup.params = &p->params;
     p->req.startup = &p->startup;
     p->req.may_reuse = true;
-    p->req.is_proved = true; /* it is we */
+    p->req.answers = LINK_ANSWERS_ALL; /* it is we */
     p->req.no_patch = true;
     p->req.allows_names = true;
     p->req.on_turn = prober_on_turn;

@@ -346,7 +346,6 @@ void client_login_leave_queues(struct sessions *ss);
 
 /* client_place.c */
 /* What pool_passwd has of the user that the client is at the server opens links of its pool. */
-void client_place_learn(struct client *c);
 void place_learn_secret(struct pool *pool);
 /* The client's pool is that of the same user and database on `node` from now on. */
 void client_place_move(struct client *c, int node);

@@ -167,6 +167,7 @@ def test_what_a_server_may_ask_for(fake, pools, required, given):
 
     server = fake(script)
     for passwd, rule in (("fake:TEXTfake_pw\n", "scram-sha-256"), ("", "password")):
+        unless_told = {"md5"} if passwd and required in ("auto", "") else set()  # the line says SCRAM
         pool = pools([server.address], hba=f"host all all all {rule}\n", passwd=passwd, backend_require_auth=required)
         for method in ASKS:
             asks.clear()
@@ -178,10 +179,10 @@ def test_what_a_server_may_ask_for(fake, pools, required, given):
                     assert (found[-1].type == "Z") == bool(passwd), "nobody has judged who is not known"
                     continue
                 assert found[-1].type == "E" and found[-1].fields["S"] == "FATAL"
-            may = method in given or (method == "password" and required in ("auto", "") and not passwd)
+            may = method in given - unless_told or (method == "password" and required in ("auto", "") and not passwd)
             assert (asks.get("heard", ("",))[0] == "p") == may, (method, found[-1].fields)
             assert b"fake_pw" not in asks.get("heard", ("", b""))[1] or method == "password"
-            if method not in given and passwd:
+            if method not in given - unless_told and passwd:
                 assert found[-1].sqlstate == "28000" and "node 0" in found[-1].text, found[-1].fields
 
 
@@ -192,3 +193,84 @@ def test_require_auth_is_checked(fake, pools):
         done = subprocess.run([proxy.pgpool_bin(), "--check-config", "-f", str(pool.conf_path)], capture_output=True,
                               text=True, check=False)
         assert done.returncode != 0 and what in done.stdout + done.stderr, done
+
+
+@pytest.mark.parametrize("rule, secret, given", [
+    ("scram-sha-256", "plain", set()),
+    ("md5", "plain", {"md5"}),
+    ("password", "plain", {"md5", "password"}),
+    ("trust", "plain", {"md5"}),
+    (None, "plain", {"md5", "password"}),
+    ("password", "verifier", set()),
+    ("md5", "md5", {"md5"}),
+])
+def test_where_scram_is_due_a_server_is_given_nothing_less(fake, pools, rule, secret, given):
+    """What pool_hba.conf or the secret's kind says: who takes a server's place and asks for md5 or the clear text gets neither."""
+    asks = {}
+
+    def script(conn):
+        conn.send(ASKS[asks["now"]])
+        asks["heard"] = conn.read()
+        conn.send(error("28P01", "no matter", "FATAL"))
+
+    server = fake(script)
+    text = {"plain": "TEXTfake_pw", "md5": "md5" + hashlib.md5(b"fake_pwfake").hexdigest(), "verifier": verifier_of("fake_pw")}
+    pool = pools([server.address], hba=rule and f"host all all all {rule}\n", passwd=f"fake:{text[secret]}\n",
+                 backend_require_auth="auto")
+    for method in ("md5", "password"):
+        asks.clear()
+        asks["now"] = method
+        with Wire(pool.address) as w:
+            w.send_startup("fake", "postgres")
+            last = w.authenticate("fake", "fake_pw")[-1]
+        assert last.type == "E" and last.fields["S"] == "FATAL", last
+        assert (asks.get("heard", ("",))[0] == "p") == (method in given), (method, last.fields)
+        if rule == "scram-sha-256" or secret == "verifier":
+            assert last.sqlstate == "28000" and "node 0" in last.text and '"fake"' in last.text and f'"{method}"' in last.text
+            assert f"backend_require_auth = 'scram-sha-256,{method}'" in last.fields["H"], last.fields
+
+
+def verifier_of(password: str) -> str:
+    salt = os.urandom(16)
+    salted = hashlib.pbkdf2_hmac("sha256", password.encode(), salt, 4096)
+    stored = hashlib.sha256(hmac.digest(salted, b"Client Key", "sha256")).digest()
+    parts = [base64.b64encode(x).decode() for x in (salt, stored, hmac.digest(salted, b"Server Key", "sha256"))]
+    return f"SCRAM-SHA-256$4096:{parts[0]}${parts[1]}:{parts[2]}"
+
+
+def test_who_was_logged_in_by_scram_is_not_by_md5(request):
+    """The secret is a plain one and no line says anything: what its server has once asked for is not given for less."""
+    pg = house.start_server()
+    request.addfinalizer(pg.stop)
+    house.make_user(pg, "ann", "scram")
+    settings = {"hba": "host all all all trust\n", "passwd": "ann:TEXTann_pw\n", "num_init_children": 1}
+    pool = house.start_auth_pool([pg.address], backend_require_auth="auto", **settings)
+    request.addfinalizer(pool.stop)
+    with Wire(pool.address) as w:
+        assert w.login("ann", "postgres")[-1].type == "Z"
+    house.make_user(pg, "ann", "md5")
+    with Wire(pool.address) as w:
+        w.send_startup("ann", "template1")
+        last = w.authenticate("ann", "")[-1]
+    assert last.type == "E" and last.sqlstate == "28000" and "'scram-sha-256,md5'" in last.fields["H"], last.fields
+    pool.reload(backend_require_auth="scram-sha-256,md5")
+    waits.wait_for("the setting is obeyed", lambda: house.try_login(pool.address, "ann", "template1", "", ask=False)[0] == "in")
+
+
+def test_look_ups_answer_by_the_kind_of_their_own_secret(request):
+    """The line of a client says nothing of auth_user: an md5 server is answered for it, and not for the client."""
+    pg = house.start_server()
+    request.addfinalizer(pg.stop)
+    house.make_user(pg, "asker", "md5")
+    pg.rows("grant pg_read_all_data to asker; alter role asker superuser")
+    house.make_user(pg, "ben", "scram")
+    pool = house.start_auth_pool([pg.address], hba="host all all all scram-sha-256\n", passwd="asker:TEXTasker_pw\n",
+                                 backend_require_auth="auto", auth_user="asker",
+                                 auth_query="select rolname, rolpassword from pg_authid where rolname = $1")
+    request.addfinalizer(pool.stop)
+    assert house.try_login(pool.address, "ben", "postgres", "ben_pw")[0] == "in"
+    assert house.try_login(pool.address, "ben", "postgres", "wrong")[0] == "28P01"
+    with Wire(pool.address) as w:
+        w.send_startup("asker", "template1")
+        last = w.authenticate("asker", "asker_pw")[-1]
+    assert last.type == "E" and last.sqlstate == "28000", last.fields

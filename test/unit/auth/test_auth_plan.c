@@ -458,6 +458,31 @@ START_TEST(test_give)
 }
 END_TEST
 
+/* An answer by SCRAM is never too weak; of the others each, by what is known of the user. */
+START_TEST(test_scram_is_due)
+{
+    static const enum auth_give weak[] = {
+        AUTH_GIVE_PASSWORD, AUTH_GIVE_MD5, AUTH_GIVE_MD5_OF_PASSWORD};
+    static const enum auth_give strong[] = {
+        AUTH_GIVE_IMPOSSIBLE, AUTH_GIVE_NOTHING, AUTH_GIVE_SCRAM_PASSWORD, AUTH_GIVE_SCRAM_KEYS};
+    unsigned hold;
+    size_t i;
+
+    for (hold = 0; hold < 16; hold++) {
+        bool knows_scram = (hold & AUTH_HOLD_KEYS) != 0 && (hold & AUTH_HOLD_HEARD) == 0;
+
+        for (i = 0; i < sizeof strong / sizeof *strong; i++)
+            ck_assert_ptr_null(auth_scram_is_due(hold, true, true, strong[i]));
+        for (i = 0; i < sizeof weak / sizeof *weak; i++) {
+            ck_assert_ptr_nonnull(auth_scram_is_due(hold, true, false, weak[i]));
+            ck_assert_int_eq(auth_scram_is_due(hold, false, false, weak[i]) != NULL, knows_scram);
+            ck_assert_int_eq(auth_scram_is_due(hold, false, true, weak[i]) != NULL,
+                knows_scram || weak[i] != AUTH_GIVE_MD5);
+        }
+    }
+}
+END_TEST
+
 START_TEST(test_hold)
 {
     struct auth_facts f = {.has_rule = true, .method = HBA_SCRAM, .stored = CRED_SCRAM};
@@ -516,6 +541,7 @@ int main(void)
     tcase_add_test(tc, test_certificates);
     tcase_add_test(tc, test_helpers);
     tcase_add_test(tc, test_give);
+    tcase_add_test(tc, test_scram_is_due);
     tcase_add_test(tc, test_hold);
     tcase_add_test(tc, test_refusal_tells_nothing);
     suite_add_tcase(s, tc);

@@ -25,7 +25,7 @@ HOT bool client_may_reuse(const struct client *c, const struct pool *pool)
 void client_entitle(const struct client *c, struct pool_request *req)
 {
     req->may_reuse = client_may_reuse(c, req->pool);
-    req->is_proved = c->proof.proved != LOGIN_PROVED_NOT;
+    req->answers = (uint8_t)login_answers(&c->proof);
 }
 
 /* NegotiateProtocolVersion, when the link speaks an older minor than it was asked for, which says

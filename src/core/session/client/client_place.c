@@ -18,11 +18,6 @@ void place_learn_secret(struct pool *pool)
         auth_book_learn_cred(book, pool_book_name(pool), stored.cred);
 }
 
-void client_place_learn(struct client *c)
-{
-    place_learn_secret(c->pool);
-}
-
 void client_place_move(struct client *c, int node)
 {
     struct pool *old = c->pool;
@@ -36,7 +31,7 @@ void client_place_move(struct client *c, int node)
 void client_place_follow(struct client *c)
 {
     client_place_move(c, c->pool->set->target);
-    client_place_learn(c);
+    place_learn_secret(c->pool);
     if (c->proof.proved != LOGIN_PROVED_HERE)
         c->proof.proved = LOGIN_PROVED_NOT;
     /* It was greeted by another server: it is told what this one says. */
@@ -62,7 +57,7 @@ bool client_place_login(struct client *c)
     if (!c->pool->is_moved)
         return true;
     client_place_login_at(c, c->pool->set->target);
-    client_place_learn(c);
+    place_learn_secret(c->pool);
     if (c->login->auth != NULL)
         client_auth_on_move(c->login->auth);
     if (c->proof.proved != LOGIN_PROVED_THERE)

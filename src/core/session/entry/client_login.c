@@ -256,7 +256,7 @@ void client_login_begin(struct client *c, const struct startup *st, struct slice
     c->pool = pool_attach(&c->ss->be, login->startup.user, login->startup.database, node);
     if (set->user != NULL) {
         login->startup.user = pool_user(c->pool); /* the settings may be reloaded */
-        client_place_learn(c);
+        place_learn_secret(c->pool);
     }
     if (!login_count_in(c, c->pool) || (node < POOLS_FIRST_TARGET && !login_may_replicate(c)))
         return;

@@ -41,13 +41,12 @@ struct client_mail {
     struct limits_ticket ticket;
     int64_t last_active_us;
     int32_t node;
-    int16_t trusting_node;
+    struct login_proof proof;
     uint8_t parsed_count;
     uint8_t bound_count;
     uint8_t traces : 2;
     bool is_unix;
-    uint8_t proved; /* enum login_proved */
-    uint8_t role;   /* enum pool_role */
+    uint8_t role; /* enum pool_role */
 };
 
 /* ---- may it? ---- */
@@ -129,12 +128,11 @@ static void pack_client(const struct client *c, struct buf *out)
     m.ticket = c->ticket;
     m.last_active_us = c->last_active_us;
     m.node = c->pool->cluster_node;
-    m.trusting_node = c->proof.trusting_node;
+    m.proof = c->proof;
     m.parsed_count = c->parsed_count;
     m.bound_count = c->bound_count;
     m.is_unix = c->is_unix;
     m.traces = c->traces;
-    m.proved = c->proof.proved;
     m.role = c->pool->role;
     travel_put(out, &m, sizeof m);
 }
@@ -274,11 +272,10 @@ static void unpack_client(struct client *c, const struct client_mail *m)
     c->ticket = m->ticket;
     c->is_counted = true;
     c->last_active_us = m->last_active_us;
-    c->proof.trusting_node = m->trusting_node;
+    c->proof = m->proof;
     c->parsed_count = m->parsed_count;
     c->bound_count = m->bound_count;
     c->traces = m->traces;
-    c->proof.proved = m->proved;
 }
 
 static void unpack_pool(
