@@ -79,6 +79,12 @@ def test_the_session_ends_with_what_it_has_left(cluster, pool, how):
     assert ends(cluster, w)
 
 
+def test_behind_a_discard_where_reads_are_balanced(cluster, make):
+    w = login(make(pool_mode="session"))
+    behind_discard(w, "select locks()")
+    assert ends(cluster, w)
+
+
 def test_a_function_by_its_number(cluster, pool):
     w = login(pool)
     w.send(function_call(int(cluster.primary.value("select 'locks'::regproc::oid")), []))

@@ -273,7 +273,7 @@ WARM void follow_note_tag(struct client *c, struct slice tag)
     s->errand->string.ndone += is_of_string;
     if (names_note_tag(&s->errand->way, serial) && slice_eq_str(tag, "DISCARD ALL")) {
         note_discarded(s, &c->link->expect);
-        c->kind->routed(c, ROUTED_DISCARD);
+        c->kind->routed(c, s->ran_made ? ROUTED_CODE : ROUTED_DISCARD);
     }
     if (e == NULL || e->serial != serial || (is_of_string && e->at + 1 != s->errand->string.ndone))
         return;
