@@ -392,6 +392,10 @@ static void conf_check_watchdog(struct conf_reading *load, const struct conf *c)
     if (!c->use_watchdog)
         return;
     conf_check_wd_nodes(load, c);
+    if (c->wd_authkey[0] == '\0')
+        CONF_COMPLAIN_AT(load, CONF_WARNING, "wd_authkey",
+            "Set wd_authkey to the same secret on all pgpools.",
+            "wd_authkey is empty: whoever reaches wd_port is taken for a member of the watchdog");
     if (conf_is_emptied(c->work_dir))
         CONF_COMPLAIN_AT(load, CONF_WARNING, "work_dir",
             "Name a folder that survives a restart of the machine, /var/lib/pgpool say.",

@@ -390,9 +390,6 @@ static int start(struct wd *w)
         log_err(LVL_WARNING, &err);
         return -1;
     }
-    if (wd_conf(w)->wd_authkey[0] == '\0')
-        log_at_detail(LVL_WARNING, NULL, "Set wd_authkey to the same secret on all pgpools.",
-            "watchdog: wd_authkey is empty: whoever reaches wd_port is taken for a member");
     if (wd_conf(w)->enable_consensus_with_half_votes)
         warn_of_half(w);
     w->net = wd_net_new(&w->role.loop, w->self, &calls, w);

@@ -517,8 +517,11 @@ START_TEST(rules_of_the_watchdog)
     conf_report_fini(&report);
     conf_test_warns(
         "work_dir = '/run/p'\nuse_watchdog = on\n", CONF_WARNING, 1, "would forget its votes");
-    gen = conf_test_load("work_dir = '/var/lib/p'\nuse_watchdog = on\n", &report);
+    conf_test_warns("wd_authkey = ''\nuse_watchdog = on\n", CONF_WARNING, 1,
+        "whoever reaches wd_port is taken for a member");
+    gen = conf_test_load("work_dir = '/var/lib/p'\nuse_watchdog = on\nwd_authkey = 'k'\n", &report);
     ck_assert_ptr_null(strstr(conf_test_findings(&report), "votes"));
+    ck_assert_ptr_null(strstr(conf_test_findings(&report), "wd_authkey"));
     conf_gen_free(&gen);
     conf_report_fini(&report);
 }
