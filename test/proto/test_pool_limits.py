@@ -475,8 +475,10 @@ def test_trust_is_learnt_in_the_line(fake, start_pool, mode):
     assert len(seen) == 1
 
 
-def test_server_refuses(fake, start_pool):
-    """A server without room: clients wait instead of failing, and are served when there is some."""
+@pytest.mark.parametrize("sqlstate, says, other", [
+    ("53300", "It is full: raise max_connections there", "It starts"), ("57P03", "It starts, stops or recovers", "It is full")])
+def test_server_refuses(fake, start_pool, sqlstate, says, other):
+    """A server without room, or that is starting: clients wait instead of failing, and are served when it lets them in. The log says which."""
     from pgt import fake as f  # pylint: disable=import-outside-toplevel
     seen: list[float] = []
     room = threading.Event()
@@ -484,7 +486,7 @@ def test_server_refuses(fake, start_pool):
     def script(conn):
         seen.append(waits.now())
         if not room.is_set():
-            conn.send(f.error("53300", "sorry, too many clients already", "FATAL"))
+            conn.send(f.error(sqlstate, "not now", "FATAL"))
             return
         f.serve(conn)
 
@@ -496,7 +498,7 @@ def test_server_refuses(fake, start_pool):
     waits.wait_for("it was tried again", lambda: len(seen) >= 4, 20)
     assert all(w.is_quiet(0.05) for w in waiting), "a client was told instead of waiting"
     assert len(seen) < 40, "the server is not left alone"
-    assert "refuses connections" in pool.log()
+    assert f"refuses connections (SQLSTATE {sqlstate})" in pool.log() and says in pool.log() and other not in pool.log()
     room.set()
     for w in waiting:
         assert w.authenticate("fake", "")[-1].type == "Z"

@@ -365,6 +365,14 @@ void pool_link_opened(struct link *link, bool accepted)
     backend_post_retry(link->be);
 }
 
+static const char *hint_of_refusal(const char *sqlstate)
+{
+    if (strcmp(sqlstate, "53300") == 0)
+        return "It is full: raise max_connections there (or the CONNECTION LIMIT of the role or "
+               "database), or lower max_backend_connections here.";
+    return "It starts, stops or recovers: its own log says which, and how far it is.";
+}
+
 bool pool_link_refused(struct link *link, const char *sqlstate)
 {
     struct backend *be = link->be;
@@ -373,9 +381,7 @@ bool pool_link_refused(struct link *link, const char *sqlstate)
     if (!is_refusal(sqlstate))
         return false;
     if (quota_refused(be->shm, node, loop_now_us(be->loop)))
-        log_at_detail(LVL_WARNING, NULL,
-            "It is full (max_connections there, max_backend_connections here), starts or stops: "
-            "its log.",
+        log_at_detail(LVL_WARNING, NULL, hint_of_refusal(sqlstate),
             "node %d refuses connections (SQLSTATE %s): clients wait while it is asked again now "
             "and then",
             node, sqlstate);
