@@ -74,6 +74,11 @@ def test_session(pg, start_pool):
     assert login.role == "operator" and Login(pool, "looker", "glasses").role == "viewer"
     assert login.get("session").json()["user"] == "op"
     assert login.get("nodes").status == 200
+    for left_out in ("Cookie", "X_CSRF_Token"):
+        headers = {k: v for k, v in login.headers().items() if k != left_out}
+        answer = web.ask(pool.web, "/api/v1/logout", "POST", "", **headers)
+        assert answer.status == 403 and "set-cookie" not in answer.headers, left_out
+    assert login.get("nodes").status == 200, "another site's page logs nobody out"
     assert web.ask(pool.web, "/api/v1/logout", "POST", "", **login.headers()).status == 200
     assert login.get("nodes").status == 401 and login.get("session").json()["user"] == ""
 

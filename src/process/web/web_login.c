@@ -464,10 +464,13 @@ static bool refuse(struct web_answer *a, unsigned status, const char *text)
     return false;
 }
 
-static bool may_order(const struct web_request *r, struct session *s, struct web_answer *a)
+static bool may_order(
+    const struct web_request *r, enum web_right right, struct session *s, struct web_answer *a)
 {
     if (s == NULL || !has_csrf(r, &s->who))
         return refuse(a, STATUS_FORBIDDEN, "log in first\n");
+    if (right == WEB_FOR_SESSIONS)
+        return true;
     s->who.is_operator = is_operator(conf_of(role_loop_gen(&r->web->role)), s->who.user);
     if (!s->who.is_operator)
         return refuse(a, STATUS_FORBIDDEN, "only those whom http_operators names may do this\n");
@@ -490,8 +493,8 @@ bool web_login_may(
     }
     if (right == WEB_FOR_ANYONE || (right == WEB_FOR_SCRAPERS && conf->http_metrics_open))
         return true;
-    if (right == WEB_FOR_OPERATORS)
-        return may_order(r, s, a);
+    if (right == WEB_FOR_OPERATORS || right == WEB_FOR_SESSIONS)
+        return may_order(r, right, s, a);
     if (s != NULL || proves_basic(r, who))
         return true;
     if (web_request_header(r, "Authorization") != NULL && is_blocked(r))

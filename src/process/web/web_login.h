@@ -16,6 +16,7 @@ enum web_right {
     WEB_FOR_ANYONE,
     WEB_FOR_SCRAPERS, /* as viewers, or anyone with http_metrics_open */
     WEB_FOR_VIEWERS,  /* users of pcp.conf */
+    WEB_FOR_SESSIONS, /* those who are logged in, by their token: no page of another site */
     WEB_FOR_OPERATORS /* those of them whom http_operators names */
 };
 

@@ -34,7 +34,7 @@ static const struct route {
     {"GET", "/api/v1/history", WEB_FOR_VIEWERS, web_ring_page},
     {"GET", "/api/v1/session", WEB_FOR_ANYONE, web_session_page},
     {"POST", "/api/v1/login", WEB_FOR_ANYONE, web_login_page},
-    {"POST", "/api/v1/logout", WEB_FOR_ANYONE, web_logout_page},
+    {"POST", "/api/v1/logout", WEB_FOR_SESSIONS, web_logout_page},
     {"POST", "/api/v1/do/*", WEB_FOR_OPERATORS, web_action_page},
     {"GET", "/api/v1/", WEB_FOR_VIEWERS, web_api_index},
     {"GET", "/api/v1/*", WEB_FOR_VIEWERS, web_api_report},
