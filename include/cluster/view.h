@@ -56,6 +56,7 @@ struct view_node {
     bool delay_is_time;
     bool is_busy;      /* it lives but takes no connections now (57P03): starting or stopping */
     bool is_receiving; /* a standby: its WAL receiver streams */
+    bool is_unfed;     /* a standby in use that follows nobody and lacks something: not_following */
     bool is_watched;   /* it is asked every now and then */
     bool is_missed;    /* taken out because other pgpools do not reach it */
     uint16_t weight_permille; /* share of balanced reads; for SHOW */

@@ -175,6 +175,8 @@ static void adopt_node(struct decide *d, int node, const struct view_node *v)
     n->facts.replayed_lsn = v->replayed_lsn;
     n->facts.is_receiving = v->is_receiving;
     n->facts.replay_age_us = -1;
+    if (v->is_unfed)
+        n->told |= DECIDE_TOLD_UNFED;
     n->is_new = v->status == VIEW_DOWN && !v->held_down && v->health.success == 0;
     if (!n->is_silent && n->facts.is_primary && !view_is_usable(&d->view, node))
         n->told |= DECIDE_TOLD_STALE;

@@ -73,6 +73,17 @@ static void lose(int node)
     decide_on_probe(d, node, &p, now_us);
 }
 
+/* Another monitor goes on from what is published. */
+static void adopt_own(void)
+{
+    struct view *before = mem_alloc(sizeof *before);
+
+    *before = d->view;
+    decide_init(d, rules, now_us);
+    decide_adopt(d, before);
+    mem_free(before);
+}
+
 static void all_well(void)
 {
     tells(0, true, 1, 5000, 10);
@@ -213,11 +224,22 @@ START_TEST(a_standby_that_follows_nobody_is_told_of)
     for (i = 0; i < 50; i++)
         tells_alone(1, lsn);
     ck_assert_int_eq(events_of(DECIDE_EV_UNFED, 1), 0);
+    ck_assert(!d->view.node[1].is_unfed);
     for (i = 0; i < 60; i++)
         tells_alone(1, lsn);
     ck_assert_int_eq(events_of(DECIDE_EV_UNFED, 1), _i == 0 ? 1 : 0);
+    ck_assert_int_eq(d->view.node[1].is_unfed, _i == 0);
+    adopt_own();
+    tells_alone(1, lsn);
+    ck_assert_int_eq(events_of(DECIDE_EV_UNFED, 1), 0);
+    ck_assert_int_eq(d->view.node[1].is_unfed, _i == 0);
+    tells_alone(1, 9000); /* out of an archive, say */
+    ck_assert(!d->view.node[1].is_unfed);
+    tells_alone(1, lsn);
+    ck_assert_int_eq(d->view.node[1].is_unfed, _i == 0);
     tells(1, false, 1, lsn, 1000);
     ck_assert_int_eq(events_of(DECIDE_EV_FED, 1), _i == 0 ? 1 : 0);
+    ck_assert(!d->view.node[1].is_unfed);
     tells(1, false, 1, lsn, 1000);
     ck_assert_int_eq(events_of(DECIDE_EV_FED, 1), 0);
 }
