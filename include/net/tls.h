@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -82,6 +83,9 @@ void tls_context_free(struct tls_context **cp);
 /* A WARNING in *err when the time of its own certificate is over, or has not begun: the other side
  * will refuse it. */
 void tls_context_warn(const struct tls_context *ctx, struct err *err);
+/* Until when the certificates of a file in PEM last, since 1970: the first of them that expires.
+ * False when there are none, or the file cannot be read. */
+bool tls_cert_expires_s(const char *file, int64_t *out);
 /* True when the other side's certificate is checked against a CA. */
 bool tls_context_verifies(const struct tls_context *ctx);
 
@@ -101,6 +105,8 @@ bool stream_is_secured(const struct stream *s);
 /* Why stream_recv said -1 with errno EPROTO: one line, "" when nothing is known. Valid until the
  * stream is closed. */
 const char *stream_tls_error(const struct stream *s);
+/* What can be done about it; NULL when nobody knows. */
+const char *stream_tls_hint(const struct stream *s);
 /* True when that was the other side's certificate (its signer, date, name or revocation). */
 bool stream_tls_cert_was_bad(const struct stream *s);
 /* No "close notify" when the stream is closed: the other side waits for the end of the connection

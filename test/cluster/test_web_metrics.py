@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from pgt import procs, waits, web
+from pgt import certs, procs, waits, web
 from pgt.wire import Wire, query, startup
 
 PROMTOOL = shutil.which("promtool")
@@ -312,8 +312,10 @@ def test_figures_of_reports(pool):
     assert seen > 25
 
 
-def test_dashboard_and_alerts(pool):
+def test_dashboard_and_alerts(pg, start_pool):
     """Every metric that they name exists, and every label that they group by."""
+    pair = certs.Authority().issue()
+    pool = web_pool(start_pool, pg.address, ssl=True, ssl_cert=pair.cert, ssl_key=pair.key)
     board = json.loads((GRAFANA / "pgpool.json").read_text(encoding="utf-8"))
     exprs = [t["expr"] for p in board["panels"] for t in p.get("targets", ())]
     exprs += [v["query"] for v in board["templating"]["list"]] + [a["expr"] for a in board["annotations"]["list"]]

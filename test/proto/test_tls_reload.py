@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: PostgreSQL
 """New certificates by reload, under load: nobody is dropped, new clients see the new one, a bad one changes
 nothing."""
+import base64
+import hashlib
 import os
+import re
 import signal
+import ssl
 import subprocess
 import threading
+import time
 
 import pytest
 
-from pgt import certs, postgres, procs, proxy, waits
+from pgt import certs, postgres, procs, proxy, waits, web
 from pgt.tls import TlsWire, client_context, der_of, shown_cert
 from pgt.wire import SSL_CODE, Wire, request_code
 
@@ -95,6 +100,55 @@ def test_an_expired_certificate_is_told(pg, ca, start_pool):
     assert f"warning: {told}" in ask("--check-config") and told in ask("reload")
     pool.write_conf(ssl_cert=good.cert, ssl_key=good.key)
     assert "expired" not in ask("--check-config") + ask("reload")
+
+
+def test_a_certificate_that_will_expire_is_told_while_pgpool_runs(pg, ca, start_pool):
+    """From 14 days before: in the log, among the events, in /metrics and in the console's first sentence; and when it has."""
+    days, now = 14 * 86400, int(time.time())
+    enters, near, own = ca.issue(until=now + days + 25), ca.issue(until=now + 25), ca.issue()
+    pool = start_pool(pg.address, ssl=True, ssl_cert=enters.cert, ssl_key=enters.key, backend_ssl_cert0=own.cert, backend_ssl_key0=own.key,
+                      http_port=procs.free_port(), http_listen_addresses="127.0.0.1", http_metrics_open=True,
+                      sr_check_user="postgres", sr_check_period=1, health_check_user="postgres", health_check_period=1)
+    port = pool.conf["http_port"]
+    (pool.home / "pcp.conf").write_text(f"op:{hashlib.md5(b'secret').hexdigest()}\n", encoding="ascii")
+    web.wait_status(port, "/livez", 200)
+
+    def expires(setting: str) -> float:
+        return float(re.search(r'^pgpool_certificate_expires_seconds\{setting="%s"\} (\S+)$' % setting,
+                               web.ask(port, "/metrics").text, re.M)[1])
+
+    def sentences() -> str:
+        answer = web.ask(port, "/api/v1/health", Authorization="Basic " + base64.b64encode(b"op:secret").decode())
+        return answer.json()["troubles"][0]["en"]
+
+    def told(text: str) -> bool:
+        return f'the certificate of ssl_cert, "{enters.cert}", {text}' in pool.log()
+    is_told = told("expires at")
+    assert not is_told or time.time() >= now + 25, "it is told of too early"
+    assert expires("ssl_cert") == now + days + 25 and expires("backend_ssl_cert0") > now + days
+    waits.wait_for("it is told of while pgpool runs", lambda: told("expires at"), 60)
+    when = time.strftime("%Y-%m-%d %H:%M:%S GMT", time.gmtime(now + days + 25))
+    assert told(f"expires at {when}\n") and "certificate of backend_ssl_cert0" not in pool.log()
+    waits.wait_for("the console begins with it", lambda: f"expires at {when}. Renew it and reload." in sentences())
+    with Wire(pool.address) as w:
+        w.login(**USER)
+        events = w.rows("show pool_events")
+        assert [b"certificate", f"the certificate of ssl_cert expires at {when}".encode()] in [r[2:4] for r in events], events
+    pool.reload(ssl_cert=near.cert, ssl_key=near.key)
+    waits.wait_for("the other one has expired", lambda: f'"{near.cert}", has expired at' in pool.log(), 60)
+    waits.wait_for("the console says so", lambda: "The certificate of ssl_cert" in sentences() and "has expired at" in sentences(), 60)
+    assert expires("ssl_cert") == now + 25
+    pool.reload(ssl_cert=own.cert, ssl_key=own.key)
+    waits.wait_for("all is well", lambda: "All is well" in sentences(), 60)
+
+
+def test_an_alert_of_expiry_hints_at_ssl_cert(pg, ca, start_pool):
+    late = ca.issue(expired=True)
+    pool = start_pool(pg.address, ssl=True, ssl_cert=late.cert, ssl_key=late.key)
+    with pytest.raises(ssl.SSLCertVerificationError):
+        with TlsWire(pool.address, ctx=client_context(ca.cert)) as w:
+            w.login(**USER)
+    waits.wait_for("the log has a hint", lambda: "clients are shown ssl_cert, servers backend_ssl_cert. Renew it and reload." in pool.log())
 
 
 def test_bad_certificates_change_nothing(pg, ca, start_pool, tmp_path):

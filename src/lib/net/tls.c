@@ -562,6 +562,15 @@ const char *stream_tls_error(const struct stream *s)
     return s->tls == NULL || s->tls->error == NULL ? "" : s->tls->error;
 }
 
+/* An alert of the other side's is about what it was shown. */
+const char *stream_tls_hint(const struct stream *s)
+{
+    return strstr(stream_tls_error(s), "alert certificate expired") == NULL
+               ? NULL
+               : "The other side says so of pgpool's certificate: clients are shown ssl_cert, "
+                 "servers backend_ssl_cert. Renew it and reload.";
+}
+
 bool stream_tls_cert_was_bad(const struct stream *s)
 {
     return s->tls != NULL && s->tls->cert_was_bad;

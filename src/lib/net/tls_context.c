@@ -295,6 +295,28 @@ void tls_context_warn(const struct tls_context *ctx, struct err *err)
     err->severity = ERR_WARNING;
 }
 
+bool tls_cert_expires_s(const char *file, int64_t *out)
+{
+    BIO *bio = BIO_new_file(file, "r");
+    bool any = false;
+    X509 *cert;
+
+    while (bio != NULL && (cert = PEM_read_bio_X509(bio, NULL, NULL, NULL)) != NULL) {
+        struct tm tm = {0};
+
+        if (ASN1_TIME_to_tm(X509_get0_notAfter(cert), &tm) == 1) {
+            int64_t at_s = timegm(&tm);
+
+            *out = any && *out < at_s ? *out : at_s;
+            any = true;
+        }
+        X509_free(cert);
+    }
+    BIO_free(bio);
+    ERR_clear_error();
+    return any;
+}
+
 bool tls_context_verifies(const struct tls_context *ctx)
 {
     return ctx->verifies;

@@ -74,6 +74,13 @@ void tls_context_warn(const struct tls_context *ctx, struct err *err)
     (void)err;
 }
 
+bool tls_cert_expires_s(const char *file, int64_t *out)
+{
+    (void)file;
+    (void)out;
+    return false;
+}
+
 bool tls_context_verifies(const struct tls_context *ctx)
 {
     (void)ctx;
@@ -149,6 +156,12 @@ const char *stream_tls_error(const struct stream *s)
 {
     (void)s;
     return "";
+}
+
+const char *stream_tls_hint(const struct stream *s)
+{
+    (void)s;
+    return NULL;
 }
 
 bool stream_tls_cert_was_bad(const struct stream *s)

@@ -485,6 +485,7 @@ static void on_reload(struct role_loop *rl)
     decide_set_rules(&m->decide, rules, monitor_now_us(m));
     mem_free(rules);
     watch_all(m);
+    monitor_certs_read(m);
 }
 
 /* The supervisor has published once; more than that was an earlier life of ours. */
@@ -523,6 +524,7 @@ static void start(struct monitor *m)
     task_init(&m->publish, on_publish);
     monitor_delay_init(m);
     watch_all(m);
+    monitor_certs_init(m);
 }
 
 int monitor_main(struct proc_env *env)
@@ -539,6 +541,7 @@ int monitor_main(struct proc_env *env)
     start(m);
     status = role_loop_run(&m->role);
     task_cancel(&m->publish);
+    monitor_certs_fini(m);
     monitor_delay_fini(m);
     monitor_act_fini(m);
     for (i = 0; i < VIEW_MAX_NODES; i++)

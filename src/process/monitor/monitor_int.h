@@ -6,6 +6,7 @@
 #include "cluster/decide.h"
 #include "cluster/failover.h"
 #include "cluster/wd_share.h"
+#include "process/common/cert_dates.h"
 #include "process/common/command_run.h"
 #include "process/common/role_loop.h"
 #include "probe/probe.h"
@@ -50,6 +51,8 @@ struct monitor {
     struct watched node[VIEW_MAX_NODES];
     struct task publish;
     struct timer delay_timer;
+    struct cert_dates certs;
+    struct timer certs_timer;    /* one of them is to be told of */
     struct delay_run *delay_run; /* replication_delay_source_cmd while it runs */
     struct decide decide;
     struct failover failover;
@@ -124,6 +127,12 @@ void monitor_delay_init(struct monitor *m);
 /* Sets when the command runs next, as the settings say. */
 void monitor_delay_schedule(struct monitor *m);
 void monitor_delay_fini(struct monitor *m);
+
+/* monitor_certs.c: certificates that are about to expire. */
+void monitor_certs_init(struct monitor *m);
+/* The files are to be read, as the workers do with the settings. */
+void monitor_certs_read(struct monitor *m);
+void monitor_certs_fini(struct monitor *m);
 
 /* monitor_fake.c: health_check_test. */
 /* True when the file backend_down_request names `id` as down, or, with `already`, as already down.

@@ -64,7 +64,10 @@ static void open_http(struct web *w)
 
 static void on_reload(struct role_loop *rl)
 {
-    open_http(LIST_ENTRY(rl, struct web, role));
+    struct web *w = LIST_ENTRY(rl, struct web, role);
+
+    cert_dates_read(&w->certs, role_loop_gen(rl));
+    open_http(w);
 }
 
 static void start_listening(struct web *w)
@@ -90,12 +93,14 @@ int web_main(struct proc_env *env)
     w->route = web_route;
     w->ring = web_ring_new(w);
     w->waits = web_waits_new(w);
+    cert_dates_read(&w->certs, role_loop_gen(&w->role));
     open_http(w);
     start_listening(w);
     status = role_loop_run(&w->role);
     acceptors_close(&w->acceptors);
     web_http_close(&w->http);
     web_tls_free(&w->tls);
+    cert_dates_free(&w->certs);
     web_waits_free(&w->waits);
     web_ring_free(&w->ring);
     web_login_free(&w->login);

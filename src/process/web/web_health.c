@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "ipc/orders.h"
 #include "session/session.h"
+#include "sys/clock.h"
 
 #include "web_int.h"
 
@@ -215,7 +216,7 @@ static enum web_trouble_kind why_down(const struct judge *j, int id)
     if (n->pg_status == VIEW_PG_DOWN)
         return waits ? WEB_TROUBLE_NODE_GONE : WEB_TROUBLE_NODE_LEFT;
     if (is_former(v, id))
-        return WEB_TROUBLE_NODE_FORMER;
+        return waits ? WEB_TROUBLE_NODE_FORMER_STAYS : WEB_TROUBLE_NODE_FORMER;
     return waits ? WEB_TROUBLE_NODE_WAITS : WEB_TROUBLE_NODE_BACK;
 }
 
@@ -237,6 +238,9 @@ static void judge_node(struct judge *j, int id)
         if (has_other_primary(j->v, id))
             set_node(j, is_silent ? 2 : 1, j->v->primary);
         add(j, kind);
+    } else if (n->is_unfed && has_other_primary(j->v, id)) {
+        set_node(j, 1, j->v->primary);
+        add(j, WEB_TROUBLE_NODE_UNFED);
     }
 }
 
@@ -274,6 +278,17 @@ static void judge_load(struct judge *j)
     }
 }
 
+static void judge_cert(struct judge *j)
+{
+    const struct cert_date *c = &j->f->cert;
+
+    if (c->setting[0] == '\0' || c->expires_s - CERT_DATES_SOON_S > j->f->now_s)
+        return;
+    snprintf(j->args[0], ARG_BYTES, "%s (\"%.100s\")", c->setting, c->file);
+    cert_date_text(c->expires_s, j->args[1]);
+    add(j, c->expires_s <= j->f->now_s ? WEB_TROUBLE_CERT_EXPIRED : WEB_TROUBLE_CERT_EXPIRES);
+}
+
 int web_health_judge(const struct web_facts *f, const struct view *v, const struct conf *conf,
     struct web_trouble out[WEB_TROUBLES_MAX])
 {
@@ -285,6 +300,7 @@ int web_health_judge(const struct web_facts *f, const struct view *v, const stru
     for (i = 0; i < conf->nnodes && i < v->nnodes; i++)
         if (conf_has_node(conf, i))
             judge_node(&j, i);
+    judge_cert(&j);
     judge_load(&j);
     for (i = 0; i < conf->nnodes && i < v->nnodes; i++)
         if (conf_has_node(conf, i))
@@ -351,11 +367,15 @@ static void look_for_causes(const struct shm *shm, const struct view *v, struct 
 void web_health_look(struct web *w, struct web_facts *f)
 {
     const struct proc_env *env = w->role.env;
+    const struct cert_date *cert = cert_dates_first(&w->certs);
     struct limits_row limit;
     struct proc_row row;
     int i;
 
     memset(f, 0, sizeof *f);
+    f->now_s = clock_wall_us() / CLOCK_US_PER_S;
+    if (cert != NULL)
+        f->cert = *cert;
     (void)view_refresh(env->shm, &w->view);
     f->is_stopping = atomic_load(&proc_row(env->shm, PROC_SLOT_SUPERVISOR)->is_leaving) != 0;
     for (i = env->first_worker_slot; i < proc_nslots(env->shm); i++) {

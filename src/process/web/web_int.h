@@ -14,6 +14,7 @@
 #include "config/conf.h"
 #include "ipc/rows.h"
 #include "net/accept.h"
+#include "process/common/cert_dates.h"
 #include "process/common/role_loop.h"
 
 #define WEB_BODY_MAX_BYTES 65536 /* of a request */
@@ -40,6 +41,7 @@ struct web {
     struct acceptors acceptors;
     struct web_http *http; /* NULL: the certificate cannot be used */
     struct web_tls *tls;   /* NULL: http_ssl is off */
+    struct cert_dates certs;
     struct web_login *login;
     web_route_fn *route; /* web_http.c knows none of those who answer */
     struct web_ring *ring;
@@ -135,6 +137,8 @@ struct web_facts {
     int nworkers;                  /* that take clients */
     int nclients;
     int nwaiting;
+    int64_t now_s;
+    struct cert_date cert; /* that expires first; without a setting there is none */
     char cause[CONF_MAX_NODES][WEB_CAUSE_BYTES]; /* why a server was called down; "" not known */
 };
 

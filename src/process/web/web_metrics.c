@@ -107,6 +107,22 @@ static void put_itself(struct web_scrape *s)
         (double)auth_guard_failures(shm_get(s->src.shm, SHM_AUTH)));
 }
 
+static void put_certs(struct web_scrape *s)
+{
+    int i;
+
+    if (s->web->certs.n == 0)
+        return;
+    web_metric_family(s, "pgpool_certificate_expires_seconds", WEB_GAUGE,
+        "when the certificate that is in use expires, seconds since 1970; the label setting names "
+        "it");
+    for (i = 0; i < s->web->certs.n; i++) {
+        web_metric_begin(s);
+        web_metric_label(s, "setting", slice_of_str(s->web->certs.row[i]->setting));
+        web_metric_value(s, (double)s->web->certs.row[i]->expires_s);
+    }
+}
+
 /* Resident pages and clock ticks of a process; false when it has gone. */
 static bool read_process(int pid, double *resident, double *cpu_s)
 {
@@ -645,6 +661,7 @@ void web_metrics_page(const struct web_request *r, struct web_answer *a)
     web_sources(r->web, &s.src);
     admin_totals(&s.src, s.totals);
     put_itself(&s);
+    put_certs(&s);
     put_processes(&s);
     put_stalls(&s);
     put_turns(&s);

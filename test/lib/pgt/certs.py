@@ -2,6 +2,7 @@
 """certs: certificate authorities and certificates for tests, made with the openssl program."""
 import os
 import shutil
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -70,8 +71,8 @@ class Authority:
         (self.dir / "ca.cnf").write_text(CA_CONF.format(dir=self.dir, san=san), encoding="ascii")
 
     def issue(self, name: str = "localhost", san: str = "DNS:localhost,IP:127.0.0.1", key: str = "ec",
-              expired: bool = False, passphrase: str = "", subject: str = "") -> Pair:
-        """A certificate; without `san` it has only its common name."""
+              expired: bool = False, passphrase: str = "", subject: str = "", until: float = 0) -> Pair:
+        """A certificate; without `san` it has only its common name. `until`: when it expires, seconds since 1970."""
         self.count += 1
         stem = self.dir / f"{self.count}"
         pair = Pair(Path(f"{stem}.crt"), Path(f"{stem}.key"))
@@ -82,6 +83,8 @@ class Authority:
                 "-subj", subject or f"/CN={name}")
         self._conf(san or "DNS:unused")
         when = ["-startdate", "20200101000000Z", "-enddate", "20200201000000Z"] if expired else []
+        if until:
+            when = ["-enddate", time.strftime("%Y%m%d%H%M%SZ", time.gmtime(until))]
         openssl("ca", "-batch", "-notext", "-config", self.dir / "ca.cnf", "-extensions",
                 "server" if san else "plain", *when, "-in", f"{stem}.csr", "-out", pair.cert)
         pair.key.chmod(0o600)

@@ -132,6 +132,13 @@ START_TEST(test_down_without_auto_failback)
     ck_assert_str_eq(has(WEB_TROUBLE_NODE_WAITS)->en,
         "Server 0 (db0:5432) answers, but auto_failback is off: it is not used until somebody "
         "attaches it. Look first whether it follows the primary.");
+    view->node[0].pg_role = VIEW_ROLE_PRIMARY;
+    judge();
+    ck_assert_str_eq(has(WEB_TROUBLE_NODE_FORMER_STAYS)->en,
+        "Server 0 (db0:5432) says that it is the primary, but server 1 (db1:5433) is: it is not "
+        "used. auto_failback is off: rebuild it as a standby and attach it (pcp_recovery_node does "
+        "both).");
+    ck_assert_ptr_nonnull(strstr(troubles[0].ja, "attach"));
 }
 END_TEST
 
@@ -165,6 +172,45 @@ START_TEST(test_why_down)
     view->node[0].pg_role = VIEW_ROLE_PRIMARY;
     judge();
     (void)has(WEB_TROUBLE_NODE_FORMER);
+}
+END_TEST
+
+START_TEST(test_a_standby_that_follows_nobody)
+{
+    view->node[0].is_unfed = true;
+    judge();
+    ck_assert_int_eq(troubles[0].kind, WEB_TROUBLE_NODE_UNFED);
+    ck_assert_str_eq(troubles[0].en,
+        "Standby 0 (db0:5432) does not follow the primary, server 1 (db1:5433): what it has gets "
+        "older. Its own log says why.");
+    ck_assert_ptr_nonnull(strstr(troubles[0].ja, "サーバー 1 (db1:5433) に追従していません"));
+    ck_assert_int_eq(web_trouble_level(troubles[0].kind), WEB_WARNING);
+    view->node[0].status = VIEW_DOWN;
+    judge();
+    ck_assert_int_eq(ntroubles, 1); /* what is down needs no more words */
+    ck_assert_int_eq(troubles[0].kind, WEB_TROUBLE_NODE_BACK);
+}
+END_TEST
+
+START_TEST(test_certificates)
+{
+    facts.now_s = 1000 * 86400;
+    facts.cert.expires_s = facts.now_s + CERT_DATES_SOON_S + 1;
+    snprintf(facts.cert.setting, sizeof facts.cert.setting, "ssl_cert");
+    snprintf(facts.cert.file, sizeof facts.cert.file, "/etc/server.crt");
+    judge();
+    (void)has(WEB_TROUBLE_NONE);
+    facts.now_s++;
+    judge();
+    ck_assert_str_eq(has(WEB_TROUBLE_CERT_EXPIRES)->en,
+        "The certificate of ssl_cert (\"/etc/server.crt\") expires at 1972-10-11 00:00:01 GMT. "
+        "Renew it and reload.");
+    facts.now_s = facts.cert.expires_s;
+    judge();
+    ck_assert_int_eq(ntroubles, 1);
+    ck_assert_ptr_nonnull(
+        strstr(has(WEB_TROUBLE_CERT_EXPIRED)->en, "has expired at 1972-10-11 00:00:01 GMT"));
+    ck_assert_ptr_nonnull(strstr(troubles[0].ja, "期限切れ"));
 }
 END_TEST
 
@@ -303,6 +349,8 @@ int main(void)
     tcase_add_test(t, test_no_primary);
     tcase_add_test(t, test_no_server);
     tcase_add_test(t, test_why_down);
+    tcase_add_test(t, test_certificates);
+    tcase_add_test(t, test_a_standby_that_follows_nobody);
     tcase_add_test(t, test_down_without_auto_failback);
     tcase_add_test(t, test_roles_nobody_can_ask_for);
     tcase_add_test(t, test_taken_out);

@@ -199,7 +199,7 @@ void client_tls_log_failure(const struct client *c)
     if (c->row != NULL && c->row->addr_kind != ROW_ADDR_LOCAL)
         (void)inet_ntop(c->row->addr_kind == ROW_ADDR_IPV4 ? AF_INET : AF_INET6, c->row->addr, host,
             sizeof host);
-    log_at(LVL_LOG, "%s SSL connection with %s: %s",
+    log_at_detail(LVL_LOG, NULL, stream_tls_hint(&c->stream), "%s SSL connection with %s: %s",
         stream_is_secured(&c->stream) ? "lost the" : "could not accept", host,
         stream_tls_error(&c->stream));
 }
