@@ -394,6 +394,7 @@ static const char *const once_failed[][8] = {
     {"--wild", "--mode", "transaction", "--servers", "3", "--seed", "1212"},
     {"--wild", "--mode", "session", "--servers", "3", "--seed", "747"},
     {"--wild", "--mode", "transaction", "--servers", "1", "--seed", "3378"},
+    {"--wild", "--mode", "statement", "--servers", "3", "--seed", "3609"},
 };
 #define NONCE (int)(sizeof once_failed / sizeof once_failed[0])
 

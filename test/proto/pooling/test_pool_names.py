@@ -330,6 +330,32 @@ def test_closed_and_prepared_behind_an_error(t, end):
 
 @differential()
 @MODES
+@pytest.mark.parametrize("inside", [False, True], ids=["alone", "transaction"])
+def test_parsed_twice_behind_an_error_that_was_told(t, inside):
+    """The second Parse of the text is skipped, and so is what pgpool sends in front of it: the link has the statement still.
+    The Sync comes when the error was told, and a sequence behind it that names the statement."""
+    c = t.connect()
+    text = "select 6 / $1::int"
+    for i in range(3):
+        if inside:
+            c.simple("begin")
+            c.simple("savepoint s")
+        c.send(parse(text, f"a{i}"), bind(["0"], name=f"a{i}"), execute(), close(f"b{i}"), parse(text, f"b{i}"),
+               bind(["1"], name=f"b{i}"), execute())
+        c.until("E")
+        if inside:
+            c.send(SYNC, query("rollback to s"), bind(["2"], name=f"a{i}"), execute(), SYNC)
+            c.ready(3)
+            c.simple("commit")
+        else:
+            c.send(SYNC, bind(["2"], name=f"a{i}"), execute(), SYNC)
+            c.ready(2)
+        c.send(bind(["3"], name=f"a{i}"), execute(), bind(["3"], name=f"b{i}"), execute(), SYNC)
+        c.ready()
+
+
+@differential()
+@MODES
 def test_refused_behind_a_malformed_close(t):
     """Sent ahead: the Parse that is refused takes the unnamed statement away, the Close has not."""
     c = t.connect()

@@ -71,6 +71,9 @@ HOT void lent_names_settle(struct client *c)
 
     if (names_are_settled(w) && c->link != NULL && c->link->expect.nnotes == 0)
         return; /* mostly */
+    /* A Close of ours may have been skipped, also while the Sync is still to come. */
+    if (s->loan.doubt == LOAN_CLOSES && s->exchange.saw_error)
+        s->loan.doubt = LOAN_MAY_HAVE;
     heard = heard_of(c);
     if (c->link != NULL)
         n = expect_take_notes(&c->link->expect, &worked);
