@@ -107,6 +107,8 @@ enum route_wrote {
 #define ROUTE_TIE_DOUBT                                                                            \
     0x2u /* ran what is not known: it may have written, locked or set something */
 #define ROUTE_TIE_SERIALIZABLE 0x4u /* its default_transaction_isolation */
+#define ROUTE_TIE_BEFORE                                                                           \
+    0x10u /* its connection has settings of its role or database that new ones have not */
 #define ROUTE_TIE_TEMP                                                                             \
     0x8u /* it created temporary tables: reads that may name one (check_temp_table) */
 

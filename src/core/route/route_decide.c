@@ -134,6 +134,8 @@ WARM static enum route_reason denied_by_session(const struct route_input *in)
         return ROUTE_R_DOUBTFUL;
     if (is_settled_on_node(s))
         return ROUTE_R_NONE;
+    if (s->ties & ROUTE_TIE_BEFORE)
+        return ROUTE_R_STATE_UNKNOWN;
     /* What is not committed yet is nowhere else. */
     if (in->conf->read_consistency != CONF_READ_EVENTUAL && in_tx && s->wrote_in_tx)
         return ROUTE_R_WROTE_IN_TX;
@@ -420,7 +422,7 @@ static void place_begin(struct route_case *c)
     enum route_reason denied = denied_by_settings(in);
 
     out->node = view_write_node(in->view);
-    if (denied == ROUTE_R_NONE && (in->session->ties & ROUTE_TIE_STATE) != 0)
+    if (denied == ROUTE_R_NONE && (in->session->ties & (ROUTE_TIE_STATE | ROUTE_TIE_BEFORE)) != 0)
         denied = ROUTE_R_STATE_UNKNOWN;
     if (denied == ROUTE_R_NONE)
         denied = denied_by_writes(in, true);

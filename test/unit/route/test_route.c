@@ -19,6 +19,7 @@
 #define TEMPS    0x0080u /* has temporary tables, unknown which */
 #define UNKNOWN  0x0100u
 #define AT_HOME  0x0200u /* the transaction lives on the node for reads */
+#define BEFORE   0x0400u /* settings of before ALTER ROLE */
 #define DEF_SER  0x0800u
 #define NEW_PATH 0x2000u
 #define REPEATS  0x10000u /* BEGIN said REPEATABLE READ */
@@ -73,6 +74,7 @@ static void set_state(struct route_test *t, unsigned s)
                  : (s & W_SES) != 0          ? ROUTE_WROTE_ALONE
                                              : ROUTE_WROTE_NOTHING;
     route_tie(ses, ROUTE_TIE_STATE, (s & UNKNOWN) != 0);
+    route_tie(ses, ROUTE_TIE_BEFORE, (s & BEFORE) != 0);
     route_tie(ses, ROUTE_TIE_DOUBT, (s & DOUBT) != 0);
     route_tie(ses, ROUTE_TIE_SERIALIZABLE, (s & DEF_SER) != 0);
     route_tie(ses, ROUTE_TIE_TEMP, (s & TEMPS) != 0);

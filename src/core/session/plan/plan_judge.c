@@ -144,6 +144,16 @@ void plan_undraw(struct client *c)
     c->plan->keeps_random = false;
 }
 
+/* Its link was opened before ALTER ROLE ... SET or the like: a standby may have a newer one. */
+HOT static bool is_of_before(const struct client *c)
+{
+    const struct sstate *s = c->sstate;
+    const struct link *link = s->kept == NULL && s->errand != NULL ? s->errand->home : s->kept;
+
+    link = link == NULL ? c->link : link;
+    return link != NULL && pool_link_is_of_before(link);
+}
+
 WARM static void judge_input(struct client *c, struct route_input *in)
 {
     struct sessions *ss = c->ss;
@@ -151,6 +161,7 @@ WARM static void judge_input(struct client *c, struct route_input *in)
 
     plan_worker_refresh(ss);
     judge_tx(c);
+    route_tie(&b->rs, ROUTE_TIE_BEFORE, is_of_before(c));
     b->rs.now_us = backend_wall_us(&ss->be);
     memset(in, 0, sizeof *in);
     in->conf = ss->conf;
@@ -316,7 +327,7 @@ HOT int plan_known_node(struct client *c, uint64_t known, bool by_facts)
     const struct route_reads *reads;
     int node;
 
-    if (client_override(c) != NULL || known == 0)
+    if (client_override(c) != NULL || known == 0 || is_of_before(c))
         return VIEW_NO_NODE;
     plan_worker_refresh(ss);
     reads = plan_worker_reads(ss);
