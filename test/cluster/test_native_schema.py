@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: PostgreSQL
 """Native replication while somebody changes tables: what is known of them is never older than what the statement meets."""
+import itertools
+
+import pytest
+
 from pgt import waits
 from pgt import wire as w
 from pgt.native import error_of, one
@@ -73,6 +77,73 @@ def test_names_mean_what_they_mean_now(pair):
         one(c, "insert into x (i) values (6)")
         it.equal(tables=("one.x", "two.x"))
         assert it.nodes[1].rows("select count(*), count(at) from one.x") == [[b"3", b"3"]]
+
+
+@pytest.mark.parametrize("by_parse", [False, True])
+def test_a_known_read_that_writes_by_now(pair, by_parse):
+    """A text that was found to read goes to one node without being looked at again. What its names mean is looked at: the view has become
+    one that writes, by another session or in the own transaction, or another one is meant."""
+    it = pair()
+
+    def read(c):
+        if by_parse:
+            c.send(w.parse("select n from v where n < 3"), w.bind(), w.execute(), w.SYNC)
+            assert [m.type for m in c.ready()] == ["1", "2", "D", "C", "Z"]
+        else:
+            one(c, "select n from v where n < 3")
+
+    def same(count):
+        it.equal(tables=("accounts",))
+        assert it.nodes[1].value("select count(*) from accounts") == str(count)
+
+    with it.client() as c, it.client() as d:
+        one(d, "create schema a; create schema b; create view a.v as select 1 as n")
+        one(d, "create function b.f() returns int language sql as "
+               "'insert into public.accounts select max(id) + 1, 0 from public.accounts returning 1'")
+        one(d, "create view b.v as select b.f() as n")
+        one(c, "set search_path to a, public")
+        for _ in range(3):
+            read(c)
+        same(20)
+        one(d, "create or replace view a.v as select b.f() as n")
+        read(c)
+        same(21)
+        one(d, "create or replace view a.v as select 1 as n")
+        for _ in range(3):
+            read(c)
+        one(c, "begin; set local search_path to b")
+        read(c)
+        one(c, "commit")
+        same(22)
+        read(c)
+        one(c, "begin; create or replace view a.v as select b.f() as n")
+        read(c)
+        one(c, "commit")
+        same(23)
+        one(c, "create or replace view a.v as select 1 as n")
+        for _ in range(3):
+            read(c)
+        one(c, "set search_path to b, public")
+        read(c)
+        same(24)
+
+
+def test_known_reads_go_where_the_settings_say_now(pair):
+    it = pair()
+    ids = itertools.count(1)
+
+    with it.client() as c:
+        def runs_on():
+            sql = f"select amount from accounts where id = {next(ids)}"
+            one(c, sql)
+            return sum(sql in n.log() for n in it.nodes)
+
+        assert [runs_on() for _ in range(3)] == [1, 1, 1]
+        it.pool.reload(replicate_select=True)
+        waits.wait_for("reads go to all", lambda: runs_on() == 2)
+        assert [runs_on() for _ in range(3)] == [2, 2, 2]
+        it.pool.reload(replicate_select=False)
+        waits.wait_for("reads go to one", lambda: runs_on() == 1)
 
 
 def test_views_take_the_defaults_of_their_tables(pair):

@@ -105,6 +105,8 @@ bool native_begin_must_go(const struct native *n, bool changes_it)
     const struct sql_stmt *s = lone_statement(n);
     uint32_t up = 0;
 
+    if (n->unbegun == 0)
+        return false;
     for (unsigned i = 0; i < n->nlegs && i < NATIVE_MAX_NODES; i++)
         up |= (uint32_t)(n->leg[i].phase == LEG_READY) << i;
     if ((n->unbegun & up) == 0 || n->failed >= 0)

@@ -43,6 +43,13 @@ static int lookup(void *ctx, const struct route_question *q, uint32_t *bits)
     return plan_worker_lookup(n->ss, scope_of(n), q, loop_now_us(n->ss->loop), bits);
 }
 
+/* What stands for all that the catalogue may have said, here and now. */
+static uint64_t answers_id(struct native *n)
+{
+    plan_worker_refresh(n->ss);
+    return route_cache_id(n->ss->answers, scope_of(n), loop_now_us(n->ss->loop));
+}
+
 static void ask_catalogue(struct native *n, const struct route_decision *d)
 {
     struct buf sql = {0};
@@ -164,20 +171,64 @@ static bool is_around(char c)
     return c == ';' || c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-/* The worker has parsed its like: only numbers are others. Where its parts stand is not known. */
-static bool is_known_plain(struct native *n, struct slice sql, struct sql_facts *facts)
+/* Of a text in which only numbers are others than in those like it; NULL: that is not sure. They
+ * hold until another text is looked for. */
+static const struct sql_facts *facts_of_its_like(struct native *n, struct slice sql)
 {
     const struct sql_facts *known;
-    struct sql_stmt *s;
     bool same_layout;
 
     if (!repl_has_numbers_alone(sql) || route_text_may_differ(sql))
-        return false;
+        return NULL;
     n->ss->nfacts++;
     arena_reset(n->ss->scratch);
     known = sql_cache_get(n->ss->sql_cache, n->ss->scratch, sql, &same_layout);
-    if (known->status != SQL_OK || known->nstmts != 1 || !repl_kind_is_plain(known->stmts) ||
-        sql_facts_copy(n->arena, known, facts) == -1)
+    return known->status == SQL_OK && known->nstmts == 1 && repl_kind_is_plain(known->stmts) ? known
+                                                                                             : NULL;
+}
+
+/* It was found to read, with these answers of the catalogue: nobody needs its tables as long as
+ * they hold. */
+static bool copy_read(struct native *n, const struct sql_facts *known, struct sql_facts *facts)
+{
+    uint64_t verdict = known->verdict == NULL ? 0 : *known->verdict;
+    struct sql_stmt *s;
+
+    if (verdict == 0 || known->stmts->kind != SQL_SELECT ||
+        known->stmts->flags != SQL_F_READ_ONLY || verdict != answers_id(n))
+        return false;
+    s = arena_alloc(n->arena, sizeof *s);
+    facts->verdict = arena_alloc(n->arena, sizeof *facts->verdict);
+    if (s == NULL || facts->verdict == NULL)
+        return false;
+    *s = (struct sql_stmt){.kind = SQL_SELECT, .flags = SQL_F_READ_ONLY};
+    *facts->verdict = verdict;
+    facts->stmts = s;
+    facts->nstmts = 1;
+    return true;
+}
+
+/* The next ones like it are known to read. */
+static void note_read(
+    struct native *n, struct slice sql, const struct sql_stmt *s, uint64_t verdict)
+{
+    bool may_be_known = verdict != 0 && s->kind == SQL_SELECT && repl_kind_is_plain(s);
+    const struct sql_facts *known = may_be_known ? facts_of_its_like(n, sql) : NULL;
+
+    if (known != NULL && known->verdict != NULL)
+        *known->verdict = verdict;
+}
+
+/* The worker has parsed its like. Where its parts stand is not known. */
+static bool is_known_plain(struct native *n, struct slice sql, struct sql_facts *facts)
+{
+    const struct sql_facts *known = facts_of_its_like(n, sql);
+    struct sql_stmt *s;
+
+    if (known == NULL)
+        return false;
+    *facts = (struct sql_facts){0};
+    if (!copy_read(n, known, facts) && sql_facts_copy(n->arena, known, facts) == -1)
         return false;
     s = (struct sql_stmt *)(uintptr_t)facts->stmts;
     s->hint = (struct sql_span){0};
@@ -236,6 +287,18 @@ static void be_everywhere(struct native_place *place, bool wraps)
     place->everywhere = true;
 }
 
+/* What is known to read (copy_read). False: another thing was learned meanwhile. */
+static bool judge_known_read(
+    struct native *n, struct slice text, const struct sql_facts *facts, struct native_place *place)
+{
+    if (*facts->verdict != answers_id(n))
+        return false;
+    place->reads = true;
+    if (n->ss->conf->replicate_select)
+        be_everywhere(place, repl_fits_in_transaction(text, facts->stmts, n->gate.ops != NULL));
+    return true;
+}
+
 static enum native_verdict judge_read(struct native *n, struct slice text,
     const struct sql_facts *facts, uint32_t i, struct native_place *place)
 {
@@ -251,16 +314,20 @@ static enum native_verdict judge_read(struct native *n, struct slice text,
         .lookup = lookup,
         .lookup_ctx = n,
         .schema_settled = true};
+    struct sql_facts own = *facts;
     struct route_decision d;
+    uint64_t verdict = 0;
 
+    own.verdict = &verdict;
     in.who.user = pool_user(client_pool(n->c));
     in.who.database = pool_database(client_pool(n->c));
-    plan_worker_refresh(ss);
-    route_statement(&in, text, facts, i, &d);
+    in.answers_id = answers_id(n);
+    route_statement(&in, text, &own, i, &d);
     if (d.must_ask) {
         ask_catalogue(n, &d);
         return NATIVE_ASK;
     }
+    note_read(n, text, &facts->stmts[i], d.known);
     if (d.class != ROUTE_EITHER && !d.is_write)
         place->differs = true;
     place->reads = true;
@@ -277,7 +344,14 @@ enum native_verdict native_judge(struct native *n, struct slice text, const stru
 {
     const struct sql_stmt *s;
     const char *what;
+    struct sql_facts whole;
 
+    if (facts->verdict != NULL) {
+        if (judge_known_read(n, text, facts, place))
+            return NATIVE_GO;
+        (void)sql_parse(n->arena, text, &whole);
+        facts = &whole;
+    }
     if (facts->status == SQL_OK && facts->nstmts == 0) {
         place->on_main = true; /* a text without a statement */
         return NATIVE_GO;
