@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: PostgreSQL
- * native_numbers.c: sequences of all nodes stand where the main node's do. Runs in: workers.
+ * native_numbers.c: sequences of all nodes reach where the main node's stand. Runs in: workers.
  *
  * A number is not given back. What took one on the main node and was cut short there (a cancel, a
  * time-out, a lost connection, the end of a worker) is undone everywhere, and has taken none on the
- * others. Nobody has to notice that: who takes numbers next has locked the sequence on the main
- * node, and is told with the lock where it stands; in front of the statement the others are brought
- * there. Must never: ask without that lock, or behind what takes a number. */
+ * others. Who takes numbers next has locked the sequence on the main node, and is told with the
+ * lock where it stands; in front of the statement those that are behind are brought forward. Must
+ * never: set one back; ask without that lock, or behind what takes a number. */
 #include "config.h"
 
 #include <string.h>
