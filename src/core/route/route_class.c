@@ -78,6 +78,13 @@ static void classify_set(struct route_case *c, const struct sql_stmt *s)
         primary_state(c, ROUTE_R_SET_READ_WRITE);
         return;
     }
+    /* pg_export_snapshot() runs on the primary: a transaction that is nowhere yet begins there. One
+     * that lives on a standby is told so by it; elsewhere this would set nothing. */
+    if (is_name(set, "transaction_snapshot", "transaction_snapshot") &&
+        c->in->session->tx_node == VIEW_NO_NODE) {
+        primary_state(c, ROUTE_R_SET_SNAPSHOT);
+        return;
+    }
     be(c, ROUTE_SESSION, ROUTE_R_SESSION_STATE, route_in_tx(c->in->session));
     if (s->tx.read_only == SQL_YES || s->tx.isolation != SQL_ISO_UNSET ||
         is_name(set, "transaction_read_only", "default_transaction_read_only"))
