@@ -121,10 +121,10 @@ bool qcache_rules_table_is_safe(const struct qcache_rules *r, struct slice name)
 bool qcache_rules_table_is_unsafe(const struct qcache_rules *r, struct slice name);
 /* Seconds that results of a table are kept; 0: until it changes. */
 int64_t qcache_rules_expire_s(const struct qcache_rules *r, struct slice name);
-/* A function that is stable and depends on settings and arguments alone, or is listed. One that
- * users made is not the server's own of its name. */
+/* A function that is immutable and really so, or stable and depends on settings and arguments
+ * alone, or is listed. One that users made is not the server's own of its name. */
 bool qcache_rules_function_is_safe(
-    const struct qcache_rules *r, struct slice name, bool is_of_user);
+    const struct qcache_rules *r, struct slice name, bool is_immutable, bool is_of_user);
 
 /* What a session has SET may change results. */
 bool qcache_setting_matters(struct slice name);

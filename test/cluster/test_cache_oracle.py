@@ -11,7 +11,7 @@ BUILD = os.environ.get("PGPOOL_BUILD") or os.path.dirname(os.environ.get("PGPOOL
 PROGRAM = os.path.join(BUILD, "qcache-question")
 pytestmark = pytest.mark.skipif(not os.access(PROGRAM, os.X_OK), reason="qcache-question is not built")
 
-CATALOG, TEMP, UNLOGGED, SEQUENCE, VIEW, NAMED = 1, 2, 4, 16, 32, 64
+CATALOG, TEMP, UNLOGGED, SEQUENCE, VIEW, NAMED, MOVES = 1, 2, 4, 16, 32, 64, 128
 VOLATILE, STABLE, OF_USER = 1, 2, 4
 
 SCHEMA = """\
@@ -47,6 +47,12 @@ create table def_vol (a int default f_vol()); create table def_seq (a serial);
 create table cols (id int, v varchar(9), "D" date, n numeric, gone int, b bpchar, c text collate "C",
  e text collate "en-x-icu", s int, g int generated always as (id + 1) stored); alter table cols drop column gone;
 create table rls (a int); alter table rls enable row level security;
+create table reg (a int, r regclass); create view v_reg as select a from reg;
+create type pair as (a int, r regrole[]); create domain acl as aclitem; create type two as (p pair[]);
+create table reg_pair (p pair); create table reg_two (p two[]); create table reg_acl (a acl); create table no_reg (p point, i int[], o oid, n name);
+create table reg_gone (a int, r regclass); alter table reg_gone drop column r;
+create view v_oid as select tableoid::regclass::text as t from t; create view v_name as select a from t where a = 'pg_class'::regclass::oid::int;
+create view v_xmax as select xmax::text as x from t; create view v_ctid as select (ctid)::text as x from t; create view v_xmin as select xmin from t;
 create policy q on rls for select using (a in (select a from u) and f_stable(a) = 1);
 """
 
@@ -98,7 +104,7 @@ def odd(wire, sql="select 1 from t"):
     ("select * from nowhere", {}),
     ("select * from u", {"public.u": NAMED | UNLOGGED}),
     ("select * from sq", {"public.sq": NAMED | SEQUENCE}),
-    ("select * from pg_class", {"pg_catalog.pg_class": NAMED | CATALOG}),
+    ("select * from pg_class", {"pg_catalog.pg_class": NAMED | CATALOG | MOVES}),
     ("select * from v", {"public.v": NAMED | VIEW, "public.t": 0}),
     ("select * from vv", {"public.vv": NAMED | VIEW, "public.v": VIEW, "public.t": 0, "s.t": 0}),
     ("select * from m", {"public.m": NAMED}),
@@ -106,6 +112,10 @@ def odd(wire, sql="select 1 from t"):
     ("select * from p1", {"public.p1": NAMED, "public.p11": 0}),
     ("select * from h", {"public.h": NAMED, "public.h1": 0}),
     ("select * from rls", {"public.rls": NAMED, "public.u": UNLOGGED}),
+    ("select a from reg", {"public.reg": NAMED | MOVES}),
+    ("select * from v_reg", {"public.v_reg": NAMED | VIEW, "public.reg": MOVES}),
+    ("select * from reg_pair, reg_two, reg_acl", {"public.reg_pair": NAMED | MOVES, "public.reg_two": NAMED | MOVES, "public.reg_acl": NAMED | MOVES}),
+    ("select * from no_reg, reg_gone", {"public.no_reg": NAMED, "public.reg_gone": NAMED}),
 ])
 def test_what_is_read(wire, sql, expected):
     assert reads(wire, sql) == expected
@@ -151,9 +161,65 @@ def test_what_is_written(wire, sql, expected, more):
     ("select * from v_who", {}),
     ("select * from v_schema", {("g", "time"): VOLATILE}),
     ("select * from v_who_now", {("g", "time"): VOLATILE}),
+    ("select * from v_oid", {("g", "time"): VOLATILE}),
+    ("select * from v_name", {("g", "time"): VOLATILE}),
+    ("select * from v_xmax", {("g", "time"): VOLATILE}),
+    ("select * from v_ctid", {("g", "time"): VOLATILE}),
+    ("select * from v_xmin", {}),
 ])
 def test_what_is_called(wire, sql, expected):
     assert calls(wire, sql) == expected
+
+
+# Immutable by the catalogue, and their names or types look as if they knew of it: looked at one by one (PostgreSQL 13 to 18).
+LOOK_LIKE_IT = {
+    "pg_encoding_max_length", "pg_indexam_progress_phasename", "pg_lsn", "pg_size_bytes", "pg_size_pretty", "pg_visible_in_snapshot", "pg_wal_lsn_diff",
+    "pg_snapshot_xip", "pg_snapshot_xmax", "pg_snapshot_xmin", "pg_jit_available", "aclcontains", "aclitemeq", "hash_aclitem", "hash_aclitem_extended"}
+# What they are about is the server's configuration, and so in no result: by name.
+BY_SETTINGS = {
+    "array_to_json", "array_to_string", "concat", "concat_ws", "date", "date_add", "date_part", "date_subtract", "date_trunc", "extract", "format",
+    "generate_series", "json_agg", "json_build_array", "json_build_object", "json_object_agg", "json_populate_record", "json_populate_recordset",
+    "json_to_record", "json_to_recordset", "jsonb_agg", "jsonb_build_array", "jsonb_build_object", "jsonb_object_agg", "jsonb_populate_record",
+    "jsonb_populate_recordset", "jsonb_to_record", "jsonb_to_recordset", "make_timestamptz", "plainto_tsquery", "phraseto_tsquery", "quote_literal",
+    "quote_nullable", "row_to_json", "time", "timestamp", "timestamptz", "timezone", "to_char", "to_date", "to_json", "to_jsonb", "to_number",
+    "to_timestamp", "to_tsquery", "to_tsvector", "ts_headline", "websearch_to_tsquery"}
+
+
+def believed(names, how: str) -> set[str]:
+    text = "".join(name + "\n" for name in names)
+    run = subprocess.run([PROGRAM, how], input=text.encode(), capture_output=True, check=True, timeout=100)
+    return set(run.stdout.decode().split())
+
+
+def test_every_function_of_the_server(wire):
+    """All of pg_proc: what is not immutable is found to be so, and is believed only where it was looked at; so is what is immutable in name alone."""
+    found = [(name.decode(), v.decode(), int(low), int(high), kind.decode()) for name, v, low, high, kind in wire.rows(
+        "select p.proname, case when 'v' in (p.provolatile, t.provolatile, l.provolatile) then 'v' when 's' in (p.provolatile, t.provolatile, "
+        "l.provolatile) then 's' else 'i' end, p.pronargs - p.pronargdefaults, p.pronargs, p.prokind from pg_proc p left join pg_aggregate g on g.aggfnoid = p.oid "
+        "left join pg_proc t on t.oid = g.aggtransfn left join pg_proc l on l.oid = g.aggfinalfn where p.pronamespace = 'pg_catalog'::regnamespace "
+        "and coalesce(g.aggkind, 'n') = 'n' and p.provariadic = 0")]
+    assert len(found) > 2500
+    calls_of = sorted({(name, n) for name, v, low, high, _ in found if v != "i" for n in {low, high}})
+    worst: dict[tuple[str, int], int] = {}
+    for name, v, low, high, _ in found:
+        for n in range(low, high + 1):
+            worst[name, n] = worst.get((name, n), 0) | {"v": VOLATILE, "s": STABLE, "i": 0}[v]
+    for at in range(0, len(calls_of), 40):
+        some = calls_of[at:at + 40]
+        text = "select " + ", ".join(f'pg_catalog."{name}"({", ".join(["null"] * n)})' for name, n in some) + " from t"
+        rows = ask(wire, text)
+        for i, call in enumerate(some):
+            seen = 0
+            for kind, number, a, _, _ in rows:
+                seen |= a if kind == "f" and number == i else 0
+            assert seen & worst[call] == worst[call] != 0, (call, seen)
+    stable = {name for name, v, _, _, _ in found if v == "s"}
+    assert believed(stable, "stable") <= BY_SETTINGS and believed({name for name, v, _, _, _ in found if v == "v"}, "stable") == set()
+    odd = {name.decode() for name, in wire.rows(
+        "select distinct proname from pg_proc where provolatile = 'i' and pronamespace = 'pg_catalog'::regnamespace and 2281 <> all (proargtypes) "
+        "and 2275 <> all (proargtypes) and (prorettype in (24, 27, 1033, 1034, 2202, 2203, 2204, 2205, 2206, 3734, 3769, 4089, 4096, 4191) or proname ~ "
+        "'^pg_|acl|catalog|^has_|^current_|privilege') and prorettype <> 2275 and proname !~ '^(pg_lsn_|pg_.*_(in|out|recv|send)$|tid|max|min)'")}
+    assert believed(odd, "immutable") <= LOOK_LIKE_IT
 
 
 def test_temporary_tables(wire):

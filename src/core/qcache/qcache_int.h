@@ -27,6 +27,12 @@ bool qcache_question_next(struct slice question, const char **at, struct qcache_
 /* How many tables are in it. */
 unsigned qcache_question_tables(struct slice question);
 
+/* Types whose values change without a write of the table: names in the catalogue (regclass and its
+ * like, aclitem, and their arrays), and places of rows, which VACUUM FULL and CLUSTER give anew. */
+#define QCACHE_MOVING_TYPES                                                                        \
+    24, 27, 1008, 1010, 1033, 1034, 2202, 2203, 2204, 2205, 2206, 2207, 2208, 2209, 2210, 2211,    \
+        3734, 3735, 3769, 3770, 4089, 4090, 4096, 4097, 4191, 4192, 8326, 8327
+
 /* Bits of the answer. */
 #define ROW_CATALOG  0x01u
 #define ROW_TEMP     0x02u
@@ -35,6 +41,7 @@ unsigned qcache_question_tables(struct slice question);
 #define ROW_SEQUENCE 0x10u
 #define ROW_VIEW     0x20u
 #define ROW_NAMED    0x40u /* the statement itself names it */
+#define ROW_MOVES    0x80u /* it has a column of a type of QCACHE_MOVING_TYPES */
 
 /* Of a column: its type, its number above that, and of its table: more
  * rows than one may change with it, by triggers or cascades; it is partitioned. */

@@ -121,6 +121,8 @@ static void judge_relation(
         object(j, QCACHE_R_UNSAFE);
     else if ((bits & ROW_CATALOG) != 0)
         object(j, QCACHE_R_CATALOG);
+    else if ((bits & ROW_MOVES) != 0)
+        object(j, QCACHE_R_CATALOG_NAME);
     else if ((bits & ROW_SEQUENCE) != 0)
         object(j, QCACHE_R_SEQUENCE);
     else if ((bits & ROW_UNLOGGED) != 0 && !is_safe)
@@ -131,9 +133,9 @@ static void judge_relation(
 
 static bool is_safe_function(const struct qcache_judge *j, uint64_t bits, struct slice name)
 {
-    return (bits & (FUNC_VOLATILE | FUNC_STABLE)) == 0 ||
-           ((bits & FUNC_VOLATILE) == 0 &&
-               qcache_rules_function_is_safe(j->rules, name, (bits & FUNC_OF_USER) != 0));
+    return (bits & FUNC_VOLATILE) == 0 &&
+           qcache_rules_function_is_safe(
+               j->rules, name, (bits & FUNC_STABLE) == 0, (bits & FUNC_OF_USER) != 0);
 }
 
 static void judge_function(struct qcache_judge *j, unsigned i, uint64_t bits, struct slice name)

@@ -242,6 +242,28 @@ static const char relations_sql[] =
                                                                                                  ","
                                                                                                  " ";
 
+/* Types of the columns of what is read, and those that types of users are made of. */
+static const char types_sql[] =
+    "ty(oid, t) AS ("
+    "SELECT r.oid, a.atttypid FROM (SELECT DISTINCT oid FROM reads) r JOIN pg_catalog.pg_attribute "
+    "a ON a.attrelid OPERATOR(pg_catalog.=) r.oid AND a.attnum OPERATOR(pg_catalog.>) 0 AND NOT "
+    "a.attisdropped UNION SELECT ty.oid, x.t FROM ty JOIN pg_catalog.pg_type y ON y.oid "
+    "OPERATOR(pg_catalog.=) ty.t AND y.oid OPERATOR(pg_catalog.>=) CAST('16384' AS pg_catalog.oid)"
+    ", LATERAL (SELECT y.typelem UNION ALL SELECT y.typbasetype UNION ALL SELECT a.atttypid FROM "
+    "pg_catalog.pg_attribute a WHERE a.attrelid OPERATOR(pg_catalog.=) y.typrelid AND a.attnum "
+    "OPERATOR(pg_catalog.>) 0 AND NOT a.attisdropped) x(t)), ";
+
+#define AS_TEXT(...)   #__VA_ARGS__
+#define LIST_TEXT(...) AS_TEXT(__VA_ARGS__)
+
+/* In a tree: a value of such a type, or a column of the system's that moves by itself. */
+#define TREE_MOVES                                                                                 \
+    "t OPERATOR(pg_catalog.~) pg_catalog.concat('type (', pg_catalog.replace('" LIST_TEXT(         \
+        QCACHE_MOVING_TYPES) "', ', ', '|'), ') |:varattno -[1345] ')"
+#define DOWN_MOVES                                                                                 \
+    "CASE WHEN down.oid" EQ "ANY (ARRAY(SELECT ty.oid FROM ty WHERE CAST(ty.t AS "                 \
+    "pg_catalog.int8)" EQ "ANY (ARRAY[" LIST_TEXT(QCACHE_MOVING_TYPES) "]))) THEN 128 ELSE 0 END"
+
 /* Functions that a call may mean, and those that stand in trees; an aggregate is as volatile as
  * what it calls for each row. */
 static const char functions_sql[] =
@@ -327,7 +349,7 @@ static const char rows_sql[] = "SELECT 'r' AS kind, down.i, " INT8(
                     "u") " THEN 4 ELSE 0 END" OR_BIT RELKIND_IS("f", "8")
                     OR_BIT RELKIND_IS("S", "16") OR_BIT RELKIND_IS("v", "32") OR_BIT
     "CASE WHEN EXISTS (SELECT FROM rel WHERE rel.i" EQ "down.i AND rel.oid" EQ
-    "down.oid) THEN 64 ELSE 0 END AS b, "
+    "down.oid) THEN 64 ELSE 0 END" OR_BIT DOWN_MOVES " AS b, "
     "pg_catalog.concat(s.nspname, '.', c.relname) AS name "
     "FROM down JOIN pg_catalog.pg_class c ON c.oid" EQ
     "down.oid JOIN pg_catalog.pg_namespace s ON s.oid" EQ "c.relnamespace UNION ALL "
@@ -337,7 +359,7 @@ static const char rows_sql[] = "SELECT 'r' AS kind, down.i, " INT8(
                "SELECT kind, i, a, 0, name FROM vol WHERE kind" EQ "'f' OR a" NE "0 UNION ALL "
                "SELECT 'g', i, 1, 0, 'time' FROM tree WHERE t OPERATOR(pg_catalog.~) "
                "'SQLVALUEFUNCTION (?!:op (9|1[0-2]) )|TABLESAMPLECLAUSE|COERCEVIAIO.*:resulttype "
-               "(1082|1083|1114|1184|1266) ' "
+               "(1082|1083|1114|1184|1266) ' OR " TREE_MOVES " "
                "UNION ALL SELECT 'd', 0, "
                "CASE WHEN EXISTS (SELECT FROM pg_catalog.pg_operator o JOIN pg_catalog.pg_proc p "
                "ON "
@@ -423,6 +445,7 @@ void qcache_question_sql(struct slice question, struct buf *out)
     put_tables(question, out);
     put_functions(question, out);
     put_str(out, relations_sql);
+    put_str(out, types_sql);
     put_str(out, functions_sql);
     put_str(out, triggers_sql);
     put_str(out, rows_sql);

@@ -6,6 +6,8 @@
 #include "wire/message.h"
 #include "wire/reader.h"
 
+#include "qcache_int.h"
+
 /* Where in a reply we are. */
 enum part { PART_BEGIN, PART_ROWS, PART_TAG, PART_READY, PART_OTHER };
 
@@ -28,12 +30,9 @@ static enum part next_part(enum part at, char type)
     }
 }
 
-/* Types whose values change without a write of the table: names in the catalogue (regclass and its
- * like, and their arrays), and places of rows, which VACUUM FULL and CLUSTER give anew. */
 static bool moves_by_itself(uint32_t type)
 {
-    static const uint32_t types[] = {24, 27, 1008, 1010, 2202, 2203, 2204, 2205, 2206, 2207, 2208,
-        2209, 2210, 2211, 3734, 3735, 3769, 3770, 4089, 4090, 4096, 4097, 4191, 4192};
+    static const uint32_t types[] = {QCACHE_MOVING_TYPES};
     size_t i;
 
     for (i = 0; i < sizeof types / sizeof types[0]; i++)

@@ -38,6 +38,10 @@ static const char *const safe_functions[] = {"array_to_json", "array_to_string",
     "to_jsonb", "to_number", "to_timestamp", "to_tsquery", "to_tsvector", "ts_headline",
     "websearch_to_tsquery"};
 
+/* Immutable by the catalogue, and not so: they tell of the catalogue, or make names of roles. */
+static const char *const odd_functions[] = {"acldefault", "aclinsert", "aclremove", "makeaclitem",
+    "pg_partition_root", "pg_walfile_name", "pg_walfile_name_offset"};
+
 /* No result depends on these. */
 static const char *const without_effect[] = {"application_name", "statement_timeout",
     "lock_timeout", "idle_in_transaction_session_timeout", "idle_session_timeout",
@@ -169,12 +173,23 @@ int64_t qcache_rules_expire_s(const struct qcache_rules *r, struct slice name)
     return cache_expire_of(r->expire, &name, 1);
 }
 
-bool qcache_rules_function_is_safe(const struct qcache_rules *r, struct slice name, bool is_of_user)
+static bool is_one_of(struct slice name, const char *const *list, size_t n)
 {
     size_t i;
 
-    for (i = 0; !is_of_user && i < sizeof safe_functions / sizeof safe_functions[0]; i++)
-        if (slice_eq_str(name, safe_functions[i]))
+    for (i = 0; i < n; i++)
+        if (slice_eq_str(name, list[i]))
             return true;
+    return false;
+}
+
+#define IS_ONE_OF(name, list) is_one_of(name, list, sizeof(list) / sizeof(list)[0])
+
+bool qcache_rules_function_is_safe(
+    const struct qcache_rules *r, struct slice name, bool is_immutable, bool is_of_user)
+{
+    if (is_immutable ? !IS_ONE_OF(name, odd_functions)
+                     : !is_of_user && IS_ONE_OF(name, safe_functions))
+        return true;
     return match(&r->functions, name);
 }

@@ -32,24 +32,27 @@ static bool begins_with(struct slice text, const char *word)
 /* Input functions of dates and times read these as the time of the call; UESCAPE can hide one. */
 static const char *const time_words[] = {"now", "today", "tomorrow", "yesterday", "uescape", NULL};
 /* A value of such a type was looked up by its name, and may mean another thing by now; the first
- * schema of search_path that is there is another one when one is made. */
+ * schema of search_path that is there is another one when one is made. Of a row that nobody has
+ * written, who locks it or moves it is told by the last ones (not by xmin). */
 static const char *const catalog_words[] = {"current_schema", "current_schemas", "regclass",
     "regproc", "regprocedure", "regoper", "regoperator", "regtype", "regrole", "regnamespace",
-    "regconfig", "regdictionary", "regcollation", NULL};
+    "regconfig", "regdictionary", "regcollation", "regdatabase", "aclitem", "ctid", "cmin", "cmax",
+    "xmax", NULL};
 
 /* What a character may be: part of a word, and the first one of a word of the lists above. */
 #define OF_WORD       1
 #define OF_TIME       2
 #define OF_NAMES      4
 #define LETTERS(a, z) [(a)...(z)] = OF_WORD
-static const uint8_t classes[256] = {LETTERS('0', '9'), LETTERS('A', 'B'), LETTERS('D', 'M'),
-    LETTERS('O', 'Q'), LETTERS('V', 'X'), LETTERS('a', 'b'), LETTERS('d', 'm'), LETTERS('o', 'q'),
-    LETTERS('v', 'x'), LETTERS(128, 255), ['_'] = OF_WORD, ['S'] = OF_WORD, ['s'] = OF_WORD,
+static const uint8_t classes[256] = {LETTERS('0', '9'), ['B'] = OF_WORD, LETTERS('D', 'M'),
+    LETTERS('O', 'Q'), LETTERS('V', 'W'), ['b'] = OF_WORD, LETTERS('d', 'm'), LETTERS('o', 'q'),
+    LETTERS('v', 'w'), LETTERS(128, 255), ['_'] = OF_WORD, ['S'] = OF_WORD, ['s'] = OF_WORD,
     ['Z'] = OF_WORD, ['z'] = OF_WORD, ['N'] = OF_WORD | OF_TIME, ['n'] = OF_WORD | OF_TIME,
     ['T'] = OF_WORD | OF_TIME, ['t'] = OF_WORD | OF_TIME, ['Y'] = OF_WORD | OF_TIME,
     ['y'] = OF_WORD | OF_TIME, ['U'] = OF_WORD | OF_TIME, ['u'] = OF_WORD | OF_TIME,
-    ['C'] = OF_WORD | OF_NAMES, ['c'] = OF_WORD | OF_NAMES, ['R'] = OF_WORD | OF_NAMES,
-    ['r'] = OF_WORD | OF_NAMES};
+    ['A'] = OF_WORD | OF_NAMES, ['a'] = OF_WORD | OF_NAMES, ['C'] = OF_WORD | OF_NAMES,
+    ['c'] = OF_WORD | OF_NAMES, ['R'] = OF_WORD | OF_NAMES, ['r'] = OF_WORD | OF_NAMES,
+    ['X'] = OF_WORD | OF_NAMES, ['x'] = OF_WORD | OF_NAMES};
 #undef LETTERS
 
 /* The word stands at `at`, where no other goes on, by itself. */
@@ -63,15 +66,17 @@ static bool is_word_at(struct slice text, size_t at, const char *word)
 
 static bool is_any_at(struct slice text, size_t at, const char *const *words)
 {
+    char first = (char)(text.p[at] | 0x20); /* a letter */
+
     for (; *words != NULL; words++)
-        if (is_word_at(text, at, *words))
+        if (first == (*words)[0] && is_word_at(text, at, *words))
             return true;
     return false;
 }
 
 /* OF_TIME when a word about the time is in it, else OF_NAMES for one about the catalogue, or 0.
  * Every text is looked through that may be answered from the cache: in one go, and letters inside
- * of words are passed over. */
+ * of words are passed over. The name of an array's type begins with "_". */
 static uint8_t words_in(struct slice text)
 {
     uint8_t before = 0;
@@ -87,9 +92,39 @@ static uint8_t words_in(struct slice text)
             if ((is & OF_NAMES) != 0 && is_any_at(text, at, catalog_words))
                 found = OF_NAMES;
         }
-        before = is;
+        before = text.p[at] == '_' ? before : is;
     }
     return found;
+}
+
+/* Behind a quote: does the string go on in a later line? */
+static bool goes_on(const char *p, const char *end)
+{
+    bool is_later = false;
+
+    for (; p < end; p++) {
+        if (*p == '\n' || *p == '\r')
+            is_later = true;
+        else if (p + 1 < end && p[0] == '-' && p[1] == '-')
+            while (p + 1 < end && p[1] != '\n' && p[1] != '\r')
+                p++;
+        else if (!isspace((unsigned char)*p))
+            return is_later && *p == '\'';
+    }
+    return false;
+}
+
+static bool has_pieces(struct slice text)
+{
+    const char *end = text.p + text.n;
+    const char *p = text.p;
+
+    if (memchr(p, '\n', text.n) == NULL && memchr(p, '\r', text.n) == NULL)
+        return false;
+    while ((p = memchr(p, '\'', (size_t)(end - p))) != NULL)
+        if (goes_on(++p, end))
+            return true;
+    return false;
 }
 
 /* Strings end where we see them end, and nothing is hidden in them. */
@@ -98,7 +133,7 @@ static bool has_odd_literal(struct slice text)
     const char *end = text.p + text.n;
     const char *p = text.p;
 
-    if (memchr(p, '\\', text.n) != NULL)
+    if (memchr(p, '\\', text.n) != NULL || has_pieces(text))
         return true;
     for (; (p = memchr(p, '$', (size_t)(end - p))) != NULL; p++)
         if (p + 1 < end && !isdigit((unsigned char)p[1]))
