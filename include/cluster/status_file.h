@@ -27,14 +27,15 @@ struct status_hold {
 /* Appends the content of the two files. Pure. */
 void status_file_format(const struct view *v, struct buf *words, struct buf *holds);
 /* Reads the next line of pgpool_status.held and moves *text behind it. Returns 1 got one, 0 the
- * end; lines that make no sense are left out. Pure. */
-int status_file_parse(struct slice *text, struct status_hold *out);
+ * end; lines that make no sense are left out, and counted in *nbad. Pure. */
+int status_file_parse(struct slice *text, struct status_hold *out, int *nbad);
 
 /* Writes both files into folder `dir`, each as a whole. 0, or -1 with *err. */
 int status_file_save(const char *dir, const struct view *v, struct err *err);
-/* Reads what is held: up to `max` entries; returns how many. A missing file, or one of somebody
- * else's, holds nothing. */
-int status_file_load(const char *dir, struct status_hold *out, int max);
+/* Reads what is held: up to `max` entries; returns how many. A missing file holds nothing. What
+ * cannot be read, or is somebody else's, holds nothing either, and is told in *err beside the
+ * entries. */
+int status_file_load(const char *dir, struct status_hold *out, int max, struct err *err);
 /* Removes both files. */
 void status_file_discard(const char *dir);
 

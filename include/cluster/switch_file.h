@@ -22,7 +22,8 @@ int switch_file_parse(struct slice text, const struct decide_rules *rules, struc
 
 /* Writes `text` as a whole, or removes the file when it is empty. 0, or -1 with *err. */
 int switch_file_save(const char *dir, const struct buf *text, struct err *err);
-/* Reads the file of our own user, if there is one, to the end of *out. */
-void switch_file_load(const char *dir, struct buf *out);
+/* Reads the file of our own user, if there is one, to the end of *out; *err when it cannot be read.
+ */
+void switch_file_load(const char *dir, struct buf *out, struct err *err);
 
 #endif

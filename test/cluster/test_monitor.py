@@ -355,3 +355,20 @@ def test_holds_survive_a_restart(trio, start_pool):
     assert "alice\tnew disk" in (home / "pgpool_status.held").read_text(encoding="utf-8")
     waits.wait_for("the status file says so", lambda: (home / "pgpool_status").read_text(encoding="utf-8").split() == status)
     waits.wait_for("the other one answers", lambda: column(pool, "pg_status")[other] == "up")
+
+
+@pytest.mark.parametrize("what", ["garbage", "somebody else's"])
+def test_holds_that_cannot_be_read_are_told(trio, start_pool, what):
+    """A detached server is in use again behind a restart: not without a word."""
+    home = procs.folder("work")
+    held = home / "pgpool_status.held"
+    if what == "garbage":
+        held.write_bytes(b"\x00\xff\n\n")
+    else:
+        held.write_text("1\t1700000000000000\talice\tnew disk\n", encoding="utf-8")
+        os.chown(held, os.geteuid() + 1, -1)
+    pool = pool_for(start_pool, trio, work_dir=home)
+    wait_settled(pool, trio.at)
+    said_so = f'{held}" cannot be read' if what == "garbage" else f'file "{held}" is not read'
+    assert said_so in pool.log() and "look at SHOW POOL_NODES" in pool.log()
+    pool.log_seen = len(pool.log())

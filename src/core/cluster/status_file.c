@@ -121,7 +121,7 @@ static bool parse_line(struct slice line, struct status_hold *out)
     return true;
 }
 
-int status_file_parse(struct slice *text, struct status_hold *out)
+int status_file_parse(struct slice *text, struct status_hold *out, int *nbad)
 {
     while (text->n > 0) {
         const char *nl = memchr(text->p, '\n', text->n);
@@ -131,6 +131,7 @@ int status_file_parse(struct slice *text, struct status_hold *out)
         *text = slice_of(text->p + gone, text->n - gone);
         if (parse_line(line, out))
             return 1;
+        (*nbad)++;
     }
     return 0;
 }
@@ -211,7 +212,7 @@ static size_t read_all(int fd, char *to, size_t room)
     return done;
 }
 
-void status_file_read(const char *dir, const char *name, struct buf *out)
+void status_file_read(const char *dir, const char *name, struct buf *out, struct err *err)
 {
     char path[PATH_MAX];
     struct stat st;
@@ -221,9 +222,13 @@ void status_file_read(const char *dir, const char *name, struct buf *out)
     if (!make_path(dir, name, "", path))
         return;
     fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-    if (fd == -1)
+    if (fd == -1) {
+        if (errno != ENOENT)
+            err_set_errno(err, errno, "could not read file \"%s\"", path);
         return;
+    }
     if (fstat(fd, &st) == -1 || !S_ISREG(st.st_mode) || st.st_uid != geteuid()) {
+        err_set(err, "42501", "file \"%s\" is not read: it is not a file of this user's own", path);
         close(fd);
         return;
     }
@@ -243,16 +248,23 @@ int status_file_remove(const char *dir, const char *name, struct err *err)
     return -1;
 }
 
-int status_file_load(const char *dir, struct status_hold *out, int max)
+int status_file_load(const char *dir, struct status_hold *out, int max, struct err *err)
 {
     struct buf text = {0};
     struct slice rest;
     int n = 0;
+    int nbad = 0;
 
-    status_file_read(dir, HOLDS_NAME, &text);
+    status_file_read(dir, HOLDS_NAME, &text, err);
     rest = slice_of(text.data, text.len);
-    while (n < max && status_file_parse(&rest, &out[n]) == 1)
+    while (n < max && status_file_parse(&rest, &out[n], &nbad) == 1)
         n++;
+    if (nbad > 0)
+        err_set(err, "XX001", "%d lines of file \"%s/%s\" cannot be read", nbad, dir, HOLDS_NAME);
+    if (err_is_set(err))
+        err_hint(err,
+            "A server that was detached is in use again unless the log says that it stays "
+            "detached: look at SHOW POOL_NODES, and detach it anew.");
     buf_free(&text);
     return n;
 }

@@ -162,7 +162,7 @@ int switch_file_save(const char *dir, const struct buf *text, struct err *err)
                           : status_file_write(dir, FILE_NAME, text, err);
 }
 
-void switch_file_load(const char *dir, struct buf *out)
+void switch_file_load(const char *dir, struct buf *out, struct err *err)
 {
-    status_file_read(dir, FILE_NAME, out);
+    status_file_read(dir, FILE_NAME, out, err);
 }

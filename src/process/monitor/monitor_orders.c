@@ -43,10 +43,13 @@ static void remember(const struct monitor *m, const struct status_hold *hold)
 void monitor_orders_load(struct monitor *m)
 {
     struct status_hold *hold = mem_alloc(VIEW_MAX_NODES * sizeof *hold);
+    struct err err = {0};
     char dir[PATH_MAX];
-    int n = work_dir(m, dir) ? status_file_load(dir, hold, VIEW_MAX_NODES) : 0;
+    int n = work_dir(m, dir) ? status_file_load(dir, hold, VIEW_MAX_NODES, &err) : 0;
     int i;
 
+    if (err_is_set(&err))
+        log_err(LVL_WARNING, &err);
     for (i = 0; i < n; i++) {
         decide_hold(&m->decide, hold[i].node, hold[i].by, hold[i].why, hold[i].since_us);
         remember(m, &hold[i]);
@@ -58,12 +61,15 @@ void monitor_orders_resume(struct monitor *m)
 {
     struct view_switch *kept = mem_alloc_zero(sizeof *kept);
     struct buf text = {0};
+    struct err err = {0};
     char dir[PATH_MAX];
     int nunknown;
 
     m->kept = hash_bytes("", 0, 0);
     if (work_dir(m, dir))
-        switch_file_load(dir, &text);
+        switch_file_load(dir, &text, &err);
+    if (err_is_set(&err))
+        log_err(LVL_WARNING, &err);
     if (text.len > 0) {
         m->kept = hash_bytes(text.data, text.len, 0);
         nunknown = switch_file_parse(slice_of(text.data, text.len), &m->decide.rules, kept);

@@ -57,16 +57,17 @@ START_TEST(holds_come_back)
     struct stat st;
 
     ck_assert_ptr_nonnull(mkdtemp(dir));
-    ck_assert_int_eq(status_file_load(dir, hold, 4), 0);
+    ck_assert_int_eq(status_file_load(dir, hold, 4, &err), 0);
     ck_assert_int_eq(status_file_save(dir, v, &err), 0);
-    ck_assert_int_eq(status_file_load(dir, hold, 4), 1);
+    ck_assert_int_eq(status_file_load(dir, hold, 4, &err), 1);
     ck_assert_int_eq(hold[0].node, 1);
     ck_assert_int_eq(hold[0].since_us, INT64_C(1700000000123456));
     ck_assert_str_eq(hold[0].by, "alice");
     ck_assert_str_eq(hold[0].why, "new disk, two lines");
     v->node[1].held_down = false;
     ck_assert_int_eq(status_file_save(dir, v, &err), 0);
-    ck_assert_int_eq(status_file_load(dir, hold, 4), 0);
+    ck_assert_int_eq(status_file_load(dir, hold, 4, &err), 0);
+    ck_assert(!err_is_set(&err));
     snprintf(path, sizeof path, "%s/pgpool_status", dir);
     ck_assert_int_eq(stat(path, &st), 0);
     status_file_discard(dir);
@@ -84,12 +85,14 @@ START_TEST(nonsense_holds_nothing)
         "1\t99999999999999999999999\ta\tb\n7\t5\tme\t";
     struct slice rest = slice_of(text, sizeof text - 1);
     struct status_hold hold;
+    int nbad = 0;
 
-    ck_assert_int_eq(status_file_parse(&rest, &hold), 1);
+    ck_assert_int_eq(status_file_parse(&rest, &hold, &nbad), 1);
     ck_assert_int_eq(hold.node, 7);
     ck_assert_str_eq(hold.by, "me");
     ck_assert_str_eq(hold.why, "");
-    ck_assert_int_eq(status_file_parse(&rest, &hold), 0);
+    ck_assert_int_eq(nbad, 9);
+    ck_assert_int_eq(status_file_parse(&rest, &hold, &nbad), 0);
 }
 END_TEST
 
