@@ -50,8 +50,8 @@ struct auth_stored {
     const struct cred *cred;        /* kind CRED_NONE: a user that nobody knows, or without one */
     struct slice server_user;       /* n == 0: servers know the user by the same name */
     const struct cred *server_cred; /* with server_user */
-    int64_t age_us;                 /* AUTH_SOURCE_QUERY: since the answer came */
-    bool is_known; /* AUTH_SOURCE_QUERY: there was a row, perhaps without a secret */
+    int64_t age_us; /* AUTH_SOURCE_QUERY: since the answer came; INT64_MAX: it is in doubt */
+    bool is_known;  /* AUTH_SOURCE_QUERY: there was a row, perhaps without a secret */
 };
 
 /* Makes an empty book. */
@@ -98,7 +98,8 @@ bool auth_book_find_answer(struct auth_book *b, struct slice user, struct slice 
  */
 bool auth_book_put_answer(struct auth_book *b, struct slice user, struct slice database,
     bool is_known, struct slice secret, int64_t now_us);
-/* Drops the answer: somebody failed by it, it may be out of date. */
+/* The answer is in doubt: somebody failed by it, or the role was changed. It is asked for anew at
+ * the next login, and goes on opening servers, for anybody can fail under a name. */
 void auth_book_drop_answer(struct auth_book *b, struct slice user);
 /* The verifier that clients of a user with `cred` are checked against; one made of a plain password
  * has so many `iterations`, which are computed only once. -1 as cred_scram_verifier. */
@@ -121,9 +122,6 @@ void auth_book_let_go(struct auth_book *b, struct slice user);
 /* Something that opened, or is going to open, servers as `user`. */
 void auth_book_learn_password(struct auth_book *b, struct slice user, struct slice password);
 void auth_book_learn_keys(struct auth_book *b, struct slice user, const struct scram_keys *keys);
-/* AUTH_HOLD_THERE */
-void auth_book_learn_keys_there(
-    struct auth_book *b, struct slice user, const struct scram_keys *keys);
 void auth_book_learn_cred(struct auth_book *b, struct slice user, const struct cred *cred);
 /* Appends what auth_book_login knows, for the book of another worker; nothing when that is nothing.
  * `out` is a secret buffer. */

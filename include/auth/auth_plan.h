@@ -95,8 +95,6 @@ struct auth_plan auth_plan_make(const struct auth_facts *f);
 #define AUTH_HOLD_KEYS     4U
 /* The password is what a client sent in clear text: who lets it may let it be passed on so. */
 #define AUTH_HOLD_HEARD 8U
-/* The keys are of a login that a server judged: they open servers, and let nobody in here. */
-#define AUTH_HOLD_THERE 16U
 
 /* The bits: from what is stored (or mapped), plus what the client showed while it passed by `plan`.
  * `got_keys`: the exchange or check gave SCRAM keys. */

@@ -32,6 +32,9 @@ struct login_worker {
     int (*ask_node)(void *ctx, int lost);
     /* Every server that is in use has been looked at since then. */
     bool (*all_asked_since)(void *ctx, int64_t since_us);
+    /* Told to all workers: since when the login owes an answer that has done so for longest; 0: no
+     * login does. */
+    _Atomic int64_t *silent_us;
 };
 
 /* Reads the rule files and pool_passwd. Owned by the sessions. */
@@ -41,19 +44,26 @@ void login_auth_free(struct login_auth **sap);
 void login_auth_reload(struct login_auth *sa, const struct conf_gen *gen);
 /* What was asked about roles may be another thing now. */
 void login_auth_forget_roles(struct login_auth *sa);
-/* There are max_clients, and one more: sends the one away that has owed an answer for longest,
- * which is a second at least. False: nobody does. */
+/* Who has owed an answer for so long gives his place where there are max_clients, and one more. */
+#define LOGIN_SILENT_US INT64_C(1000000)
+
+/* Sends the one away that has owed an answer for longest; false when nobody has for so long. */
 bool login_auth_make_room(struct login_auth *sa);
 /* HBA_WITH_... of this build. */
 unsigned login_hba_flags(void);
-/* The query that finds a user's secret when auth_query is empty: a function that the administrator
- * made, or (`fallback`) the catalogue. And the one that says whether user $1 is in role $2. */
-const char *login_auth_default_query(bool fallback);
-const char *login_auth_role_query(void);
-/* The one that says whether role $1 is 'locked' or 'expired'; no row: it is not there. */
-const char *login_auth_login_query(void);
-/* The one that fetches the verifier of $1, behind a login that the server has judged. */
-const char *login_auth_keys_query(void);
+
+/* What is looked up about a user. */
+enum auth_lookup_kind {
+    AUTH_LOOKUP_SECRET, /* by a function that the administrator made, where auth_query is empty */
+    AUTH_LOOKUP_CATALOGUE, /* where there is no such function */
+    AUTH_LOOKUP_ROLE,      /* is $1 a member of $2? */
+    AUTH_LOOKUP_LOGIN,     /* is role $1 'locked' or 'expired'? No row: it is not there */
+    AUTH_LOOKUP_KEYS,      /* the verifier of $1, behind a login that the server has judged */
+    AUTH_LOOKUP_KINDS
+};
+
+/* The statement. */
+const char *login_auth_sql(enum auth_lookup_kind kind);
 /* True while what opens other servers for the user is being looked for. */
 bool login_auth_is_learning(const struct login_auth *sa, struct slice user);
 /* Who asks what, where. Strings live as long as the settings, or as the caller's. */
@@ -66,10 +76,10 @@ struct auth_way {
 };
 
 /* How the secret of `user`, a client of `database`, is looked up. */
-void login_auth_find_way(
-    const struct conf *conf, struct slice database, struct slice user, struct auth_way *out);
-/* How roles are looked up: memberships, and whether they may log in. */
-void login_auth_find_role_way(const struct conf *conf, struct auth_way *out);
+struct auth_way login_auth_find_way(
+    const struct conf *conf, struct slice database, struct slice user);
+/* How roles are looked up: memberships, whether they may log in, and what tells keys. */
+struct auth_way login_auth_find_role_way(const struct conf *conf);
 /* True when pool_passwd says who clients are. With auth_relay = auto it does not while all its
  * entries are of users as whom this program itself logs in. `p` may be NULL. */
 bool login_auth_file_judges(const struct conf *conf, const struct passwd_table *p);

@@ -17,6 +17,7 @@
 #include "base/mem.h"
 #include "config/conf.h"
 #include "ipc/mailbox.h"
+#include "login/login_auth.h"
 #include "net/stream.h"
 #include "session/session.h"
 
@@ -168,6 +169,9 @@ static void on_mail(struct worker *w, struct mail *mail)
         return;
     case MAIL_CLUSTER_CHANGED:
         sessions_on_cluster(&w->ss);
+        break;
+    case MAIL_PLACE_TAKEN:
+        (void)login_auth_make_room(w->ss.auth);
         break;
     case MAIL_QUOTA_FREED:
     case MAIL_WORKER_GONE:

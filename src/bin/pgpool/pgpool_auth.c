@@ -283,7 +283,7 @@ static void find_secret(struct check *k)
     bool is_same = false;
 
     k->source = "neither pool_passwd nor auth_query knows the user";
-    login_auth_find_way(k->conf, slice_of_str(k->database), slice_of_str(k->user), &way);
+    way = login_auth_find_way(k->conf, slice_of_str(k->database), slice_of_str(k->user));
     k->is_asked = *way.user != '\0';
     k->file_judges = login_auth_file_judges(k->conf, k->passwd);
     if (e != NULL && !k->file_judges && !k->is_asked) {
@@ -463,7 +463,7 @@ static bool may_ask_roles(struct check *k)
 
     if (k->role_asker == NULL && !k->has_tried_roles) {
         k->has_tried_roles = true;
-        login_auth_find_role_way(k->conf, &way);
+        way = login_auth_find_role_way(k->conf);
         if (*way.user != '\0')
             k->role_asker = open_asker(k, &way, false);
     }

@@ -286,14 +286,14 @@ static PGresult *ask(PGconn *c, const char *sql, const char *user)
 int server_look_up(
     PGconn *c, const char *query, const char *user, struct cred *out, struct err *err)
 {
-    const char *sql = *query != '\0' ? query : login_auth_default_query(false);
+    const char *sql = *query != '\0' ? query : login_auth_sql(AUTH_LOOKUP_SECRET);
     PGresult *r = ask(c, sql, user);
     const char *state = PQresultErrorField(r, PG_DIAG_SQLSTATE);
     int rc = 0;
 
     if (*query == '\0' && state != NULL && strcmp(state, "42883") == 0) {
         PQclear(r);
-        r = ask(c, login_auth_default_query(true), user);
+        r = ask(c, login_auth_sql(AUTH_LOOKUP_CATALOGUE), user);
     }
     if (PQresultStatus(r) != PGRES_TUPLES_OK) {
         err_set(err, "57P03", "auth_query failed: %.*s",
@@ -312,7 +312,7 @@ enum hba_answer server_in_role(PGconn *c, const char *user, struct slice role)
 {
     char *name = mem_strndup(role.p, role.n);
     const char *values[] = {user, name};
-    PGresult *r = PQexecParams(c, login_auth_role_query(), 2, NULL, values, NULL, NULL, 0);
+    PGresult *r = PQexecParams(c, login_auth_sql(AUTH_LOOKUP_ROLE), 2, NULL, values, NULL, NULL, 0);
     enum hba_answer answer = HBA_FAIL;
 
     if (PQresultStatus(r) == PGRES_TUPLES_OK)
@@ -324,7 +324,7 @@ enum hba_answer server_in_role(PGconn *c, const char *user, struct slice role)
 
 bool server_may_log_in(PGconn *c, const char *user, bool *is_expired)
 {
-    PGresult *r = ask(c, login_auth_login_query(), user);
+    PGresult *r = ask(c, login_auth_sql(AUTH_LOOKUP_LOGIN), user);
     bool is_known = PQresultStatus(r) == PGRES_TUPLES_OK;
     const char *state = is_known && PQntuples(r) > 0 ? PQgetvalue(r, 0, 1) : "no such role";
     bool may = !is_known || *state == '\0'; /* who cannot be asked keeps nobody out */

@@ -23,6 +23,12 @@
 /* So many users who may not go are passed over for one place. */
 #define AUTH_BOOK_TRIES 16
 
+enum answer_state {
+    ANSWER_NONE, /* never asked for */
+    ANSWER_VOID, /* a server has refused what it was good for */
+    ANSWER_USED
+};
+
 /* A value of pool_passwd, decrypted: once, not at each reading of the file. */
 struct opened {
     bool is_done;
@@ -42,13 +48,12 @@ struct auth_opening {
 
 struct auth_user {
     struct hash_node node;
-    struct list lru;   /* one of the book's two, most recently used last */
-    bool is_proved;    /* somebody showed a secret for it, or pool_passwd has it */
-    bool has_answer;   /* `answer` may be used */
-    bool was_answered; /* there is one, perhaps out of date */
-    bool is_known;     /* by `answer` */
+    struct list lru; /* one of the book's two, most recently used last */
+    bool is_proved;  /* somebody showed a secret for it, or pool_passwd has it */
+    bool is_known;   /* by `answer` */
     bool has_derived;
-    int64_t answer_us;
+    enum answer_state answer_state;
+    int64_t answer_us;             /* INT64_MIN: it is in doubt */
     struct buf answer_db;          /* which told `answer`, and is believed for itself alone */
     struct cred answer;            /* of auth_query */
     struct opened opened;          /* of pool_passwd */
@@ -550,12 +555,14 @@ bool auth_book_find_answer(struct auth_book *b, struct slice user, struct slice 
     struct auth_user *u = user_find(b, user);
 
     memset(out, 0, sizeof *out);
-    if (u == NULL || !u->has_answer || now_us - u->answer_us > max_age_us ||
+    if (u == NULL || u->answer_state != ANSWER_USED ||
         !slice_eq(database, buf_slice(&u->answer_db)))
+        return false;
+    out->age_us = u->answer_us == INT64_MIN ? INT64_MAX : now_us - u->answer_us;
+    if (out->age_us > max_age_us)
         return false;
     out->source = AUTH_SOURCE_QUERY;
     out->cred = &u->answer;
-    out->age_us = now_us - u->answer_us;
     out->is_known = u->is_known;
     return true;
 }
@@ -595,11 +602,11 @@ bool auth_book_put_answer(struct auth_book *b, struct slice user, struct slice d
     fits = fresh.kind == CRED_SCRAM && is_same_verifier(&fresh.verifier, &u->learned.keys.verifier);
     if (fresh.kind == CRED_SCRAM && !fits && (u->learned.hold & AUTH_HOLD_KEYS) != 0)
         login_wipe(&u->learned);
-    changed = u->was_answered && !is_same_cred(&fresh, &u->answer);
+    changed = u->answer_state != ANSWER_NONE && !is_same_cred(&fresh, &u->answer);
     /* A database's owner may say today what opens it for anybody: that does not go together with
      * what its users have shown there before. */
     if (!fits && fresh.kind != CRED_NONE && plain_name(user).n < user.n &&
-        (changed || !u->was_answered))
+        (changed || u->answer_state == ANSWER_NONE))
         login_wipe(&u->learned);
     /* Nobody who is out goes on opening servers; who is in pool_passwd alone was never in here. */
     if (fresh.kind == CRED_NONE && (is_known || changed || !is_in_passwd(b, user)))
@@ -608,8 +615,7 @@ bool auth_book_put_answer(struct auth_book *b, struct slice user, struct slice d
     u->answer = fresh;
     buf_clear(&u->answer_db);
     buf_put(&u->answer_db, database.p, database.n);
-    u->has_answer = true;
-    u->was_answered = true;
+    u->answer_state = ANSWER_USED;
     u->is_known = is_known;
     u->answer_us = now_us;
     return changed;
@@ -620,7 +626,7 @@ void auth_book_drop_answer(struct auth_book *b, struct slice user)
     struct auth_user *u = user_find(b, user);
 
     if (u != NULL)
-        u->has_answer = false; /* what it was is kept, to notice a change */
+        u->answer_us = INT64_MIN;
 }
 
 bool auth_book_has_verifier(
@@ -690,7 +696,7 @@ const struct auth_login *auth_book_login(struct auth_book *b, struct slice user)
     login_wipe(&u->merged);
     if (e != NULL && e->server_user.n == 0)
         login_add_cred(&u->merged, &in_file->opened.cred);
-    if (u->has_answer)
+    if (u->answer_state == ANSWER_USED)
         login_add_cred(&u->merged, &u->answer);
     from = &u->learned; /* the newest knowledge */
     if ((from->hold & AUTH_HOLD_PASSWORD) != 0)
@@ -728,14 +734,7 @@ void auth_book_learn_keys(struct auth_book *b, struct slice user, const struct s
         is_same_verifier(&u->learned.keys.verifier, &keys->verifier))
         return; /* a link that they opened shows them again: they are of whom they were */
     u->learned.keys = *keys;
-    u->learned.hold = (u->learned.hold & ~AUTH_HOLD_THERE) | AUTH_HOLD_KEYS;
-}
-
-void auth_book_learn_keys_there(
-    struct auth_book *b, struct slice user, const struct scram_keys *keys)
-{
-    auth_book_learn_keys(b, user, keys);
-    user_find(b, user)->learned.hold |= AUTH_HOLD_THERE;
+    u->learned.hold |= AUTH_HOLD_KEYS;
 }
 
 void auth_book_learn_cred(struct auth_book *b, struct slice user, const struct cred *cred)
@@ -792,5 +791,6 @@ void auth_book_forget(struct auth_book *b, struct slice user)
     if (u == NULL)
         return;
     login_wipe(&u->learned);
-    u->has_answer = false;
+    if (u->answer_state == ANSWER_USED)
+        u->answer_state = ANSWER_VOID;
 }

@@ -28,10 +28,6 @@ void client_auth_on_move(struct client_auth *a)
     client_auth_put_book_name(a, client_auth_user(a), &a->book_name);
 }
 
-/* ---- ends ---- */
-
-/* ---- what is known ---- */
-
 static void auth_read_address(struct client_auth *a)
 {
     const struct client_row *row = a->who.row;
@@ -67,12 +63,6 @@ static void auth_on_rule(struct client_auth *a)
     else
         client_auth_find_stored(a);
 }
-
-/* ---- the plan ---- */
-
-/* ---- may the role log in? A link that was opened earlier does not tell ---- */
-
-/* ---- begin and end ---- */
 
 struct client_auth *client_auth_new(struct login_auth *sa, const struct login_who *who)
 {
@@ -134,7 +124,8 @@ void client_auth_close(struct client_auth *a)
 {
     if (a == NULL)
         return;
-    a->is_closed = true;
+    a->step = AUTH_STEP_FAILED;
+    client_auth_answered(a);
     timer_stop(a->sa->be->loop, &a->delay);
     timer_stop(a->sa->be->loop, &a->patience);
 }
@@ -148,7 +139,6 @@ void client_auth_free(struct client_auth **ap)
         return;
     if (a->gone != NULL)
         *a->gone = true;
-    client_auth_answered(a);
     job_leave(&a->job);
     auth_lookup_cancel(&a->wait);
     client_auth_close(a);

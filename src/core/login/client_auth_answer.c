@@ -64,16 +64,14 @@ static void close_idle_of(struct backend *be, struct slice user, struct slice bo
 
 static void keep_login(struct login_auth *sa, struct slice user, const struct lookup *l)
 {
-    struct slice state =
-        l->row == LOOKUP_NAME_AND_SECRET ? secret_slice(&l->secret) : slice_of("", 0);
-    bool has_row = l->row != LOOKUP_NO_ROW;
-    bool can_login = has_row && !slice_eq_str(state, "locked");
+    enum auth_told told = AUTH_TOLD_YES;
 
-    login_auth_put_role(sa, user, slice_of_str(AUTH_ROLE_CAN_LOGIN), can_login);
-    /* Valid, though it cannot log in: there is none of that name. */
-    login_auth_put_role(
-        sa, user, slice_of_str(AUTH_ROLE_IS_VALID), !has_row || (can_login && state.n == 0));
-    if (!can_login)
+    if (l->row == LOOKUP_NO_ROW)
+        told = AUTH_TOLD_NO_ROLE;
+    else if (l->row == LOOKUP_NAME_AND_SECRET)
+        told = slice_eq_str(secret_slice(&l->secret), "locked") ? AUTH_TOLD_NO : AUTH_TOLD_EXPIRED;
+    login_auth_put_told(sa, AUTH_LOOKUP_LOGIN, user, slice_of("", 0), told);
+    if (told == AUTH_TOLD_NO || told == AUTH_TOLD_NO_ROLE)
         close_idle_of(sa->be, user, user); /* it may come back as another role of that name */
 }
 
@@ -97,7 +95,8 @@ void lookup_keep(struct login_auth *sa, struct lookup *l, struct slice key, int 
         l->row = LOOKUP_NO_ROW;
     }
     if (l->kind == AUTH_LOOKUP_ROLE)
-        login_auth_put_role(sa, user, slice_of_str(l->role), l->row != LOOKUP_NO_ROW);
+        login_auth_put_told(sa, AUTH_LOOKUP_ROLE, user, slice_of_str(l->role),
+            l->row != LOOKUP_NO_ROW ? AUTH_TOLD_YES : AUTH_TOLD_NO);
     else if (l->kind == AUTH_LOOKUP_LOGIN)
         keep_login(sa, user, l);
     else if (l->kind == AUTH_LOOKUP_KEYS)

@@ -22,18 +22,13 @@
 /* A helper that never answers ends with the client's authentication_timeout; without one, here. */
 #define HELPER_TIMEOUT_MS 60000
 
-#define JUDGE_STRINGS_MAX 12
-
 enum judge_kind { JUDGE_STORED, JUDGE_PAM, JUDGE_LDAP, JUDGE_PEER };
 
 struct judge_job {
     struct job job;
     enum judge_kind kind;
-    struct hba_ldap ldap; /* strings are in `kept`: the rules may be replaced meanwhile */
-    char *kept[JUDGE_STRINGS_MAX];
-    unsigned nkept;
-    const char *pam_service;
-    bool pam_use_hostname;
+    struct auth_rules *rules;    /* may be replaced meanwhile */
+    const struct hba_rule *rule; /* of those, or NULL */
     struct cred cred;
     struct secret password;
     char *user;
@@ -171,14 +166,10 @@ static void judge_wipe(struct job *job)
 {
     struct judge_job *j = LIST_ENTRY(job, struct judge_job, job);
 
-    unsigned i;
-
     cred_free(&j->cred);
     secret_free(&j->password);
     mem_free(j->user);
-    for (i = 0; i < j->nkept; i++) {
-        mem_free_secret(j->kept[i]);
-    }
+    auth_rules_unref(&j->rules);
 }
 
 /* A password in clear text is compared in no time; a verifier costs its iterations, and so does a
@@ -209,19 +200,18 @@ static void judge_work(struct job *job)
             judge_spend(j->iterations);
         break;
     case JUDGE_PAM:
-        j->opinion = auth_pam_check(j->pam_service, j->user, password,
-            auth_host_text(&j->addr, j->pam_use_hostname, j->name), &j->err);
+        j->opinion =
+            auth_pam_check(j->rule->pam_service != NULL ? j->rule->pam_service : "pgpool", j->user,
+                password, auth_host_text(&j->addr, j->rule->pam_use_hostname, j->name), &j->err);
         break;
     case JUDGE_LDAP:
-        j->opinion = auth_ldap_check(&j->ldap, j->user, password, j->timeout_ms, &j->err);
+        j->opinion = auth_ldap_check(&j->rule->ldap, j->user, password, j->timeout_ms, &j->err);
         break;
     case JUDGE_PEER:
         j->opinion = auth_peer_name(j->uid, j->name, &j->err);
         break;
     }
 }
-
-static void judge_again_peer(struct client_auth *a);
 
 static void judge_again_peer(struct client_auth *a)
 {
@@ -264,34 +254,6 @@ static void judge_done(struct job *job)
         client_auth_pass(a);
 }
 
-static const char *judge_keep(struct judge_job *j, const char *s)
-{
-    if (s == NULL)
-        return NULL;
-    ASSERT(j->nkept < JUDGE_STRINGS_MAX);
-    j->kept[j->nkept] = mem_alloc_secret(strlen(s) + 1); /* one of them is a password */
-    memcpy(j->kept[j->nkept], s, strlen(s));
-    return j->kept[j->nkept++];
-}
-
-static void judge_keep_rule(struct judge_job *j, const struct hba_rule *rule)
-{
-    const struct hba_ldap *from = &rule->ldap;
-
-    j->pam_service = judge_keep(j, rule->pam_service != NULL ? rule->pam_service : "pgpool");
-    j->pam_use_hostname = rule->pam_use_hostname;
-    j->ldap = *from;
-    j->ldap.server = judge_keep(j, from->server);
-    j->ldap.scheme = judge_keep(j, from->scheme);
-    j->ldap.prefix = judge_keep(j, from->prefix);
-    j->ldap.suffix = judge_keep(j, from->suffix);
-    j->ldap.base_dn = judge_keep(j, from->base_dn);
-    j->ldap.bind_dn = judge_keep(j, from->bind_dn);
-    j->ldap.bind_password = judge_keep(j, from->bind_password);
-    j->ldap.search_attribute = judge_keep(j, from->search_attribute);
-    j->ldap.search_filter = judge_keep(j, from->search_filter);
-}
-
 static void judge_start(struct client_auth *a, enum judge_kind kind)
 {
     struct judge_job *j = mem_alloc_secret(sizeof *j);
@@ -304,8 +266,8 @@ static void judge_start(struct client_auth *a, enum judge_kind kind)
     j->addr = a->addr;
     j->uid = a->peer_uid;
     j->iterations = auth_guard_usual_cost(a->sa->guard);
-    if (a->rule != NULL)
-        judge_keep_rule(j, a->rule);
+    j->rules = auth_rules_ref(a->rules);
+    j->rule = a->rule;
     j->timeout_ms = limit_ms > 0 && limit_ms < HELPER_TIMEOUT_MS ? limit_ms : HELPER_TIMEOUT_MS;
     j->user = mem_strndup(user.p, user.n);
     cred_copy(&a->stored, &j->cred);

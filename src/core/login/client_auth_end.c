@@ -11,18 +11,9 @@
 
 #include "client_auth_int.h"
 
-struct slice client_auth_user(const struct client_auth *a)
-{
-    return a->who.user;
-}
-
-struct slice client_auth_book_name(const struct client_auth *a)
-{
-    return buf_slice(&a->book_name);
-}
-
 static void auth_let_go(struct client_auth *a)
 {
+    client_auth_answered(a);
     job_leave(&a->job);
     auth_lookup_cancel(&a->wait);
     timer_stop(a->sa->be->loop, &a->patience);

@@ -28,11 +28,13 @@
 
 /* The two rule files; replaced as a whole, kept while a login looks at them. */
 struct auth_rules {
-    unsigned refs;
-    struct hba *hba;     /* NULL: the file cannot be used: nobody is let in */
-    struct ident *ident; /* NULL: there is none */
+    _Atomic unsigned refs; /* jobs on threads have some */
+    struct hba *hba;       /* NULL: the file cannot be used: nobody is let in */
+    struct ident *ident;   /* NULL: there is none */
 };
 
+/* `r` may be NULL. */
+struct auth_rules *auth_rules_ref(struct auth_rules *r);
 void auth_rules_unref(struct auth_rules **rp);
 
 struct login_auth {
@@ -57,9 +59,7 @@ struct login_auth {
     unsigned nopened;
     bool has_closed;          /* there are more than are opened ahead */
     unsigned open_cost;       /* values of an entry that are encrypted so, at most */
-    struct auth_seen *opened; /* names whose first login was here while entries were closed */
-    struct auth_seen *seen;   /* names whose first login was here; NULL: none yet */
-    struct auth_asked *asked; /* names of whom a server was asked how it asks; NULL: none yet */
+    struct auth_tried *tried; /* client_auth_tried.c's; NULL: nobody was here yet */
     struct list learners;     /* logins whose keys are being found */
     int64_t learn_after_us;   /* none are looked for before that */
     int64_t failed_until_us;  /* asking in the way of failed_key is taken to fail up to then */
@@ -69,36 +69,35 @@ struct login_auth {
 
 /* pool_passwd may have changed: looks, once a second at most. */
 void login_auth_look(struct login_auth *sa);
-/* An answer about a membership, if it is fresh. */
-enum hba_answer login_auth_role(struct login_auth *sa, struct slice user, struct slice role);
-void login_roles_clear(struct login_auth *sa);
-void login_auth_put_role(
-    struct login_auth *sa, struct slice user, struct slice role, bool is_member);
-/* True when the last word about `user`, not too old, was that this role may not log in. */
-bool login_auth_was_barred(struct login_auth *sa, struct slice user);
-
-/* ---- client_auth_way.c ---- */
-
-enum auth_lookup_kind {
-    AUTH_LOOKUP_SECRET,
-    AUTH_LOOKUP_ROLE,  /* is the user a member? */
-    AUTH_LOOKUP_LOGIN, /* may the user log in? Kept as two memberships that no role can have */
-    AUTH_LOOKUP_KEYS   /* what tells the keys of a login that was passed on: login_learn.c */
+/* What was told about a user: of AUTH_LOOKUP_LOGIN, of AUTH_LOOKUP_ROLE (YES, NO), and that
+ * somebody was asked for AUTH_LOOKUP_KEYS (YES). */
+enum auth_told {
+    AUTH_TOLD_NOTHING, /* or not lately */
+    AUTH_TOLD_YES,
+    AUTH_TOLD_NO,
+    AUTH_TOLD_EXPIRED, /* it may log in, but by no password */
+    AUTH_TOLD_NO_ROLE
 };
 
-/* Where, as whom and how it is looked up about `user`, a client of `database`. */
-void auth_way_find(const struct login_auth *sa, enum auth_lookup_kind kind, struct slice database,
-    struct slice user, struct auth_way *out);
-/* What tells ways apart. */
+enum auth_told login_auth_told(
+    struct login_auth *sa, enum auth_lookup_kind kind, struct slice user, struct slice role);
+void login_auth_put_told(struct login_auth *sa, enum auth_lookup_kind kind, struct slice user,
+    struct slice role, enum auth_told told);
+/* The last word about `user`, not too old, when it was that this role may not log in. */
+enum auth_told login_auth_was_barred(struct login_auth *sa, struct slice user);
+void login_roles_clear(struct login_auth *sa);
+
+/* What tells ways apart: where is asked, by whom and with which query (client_auth_way.c). */
 void auth_way_put_key(const struct auth_way *way, struct buf *out);
+
+/* False: nobody asks. */
+static inline bool auth_way_is_there(const struct auth_way *way)
+{
+    return *way->user != '\0';
+}
 
 /* ---- client_auth_query.c: looking things up in the data base ---- */
 
-#define AUTH_ROLE_OURS      '\1' /* what no role's name begins with */
-#define AUTH_ROLE_CAN_LOGIN "\1can log in"
-#define AUTH_ROLE_IS_VALID  "\1is not expired"
-/* When somebody was last asked for the user's verifier. */
-#define AUTH_ROLE_WAS_LEARNED "\1was learned"
 /* A name that no role has. */
 #define AUTH_NOBODY "\1nobody"
 
@@ -109,29 +108,19 @@ struct auth_wait {
     void (*done)(struct auth_wait *w, const struct err *err);
 };
 
-/* True when something can be looked up at all for a client of `database`. */
-bool auth_lookup_is_possible(const struct login_auth *sa, enum auth_lookup_kind kind,
-    struct slice database, struct slice user);
-/* True when a secret that is looked up for a client of `database` is that of a role which may log
- * in: it is our own query that finds it. */
-bool auth_lookup_tells_role(const struct login_auth *sa, struct slice database, struct slice user);
-/* True when `user` is the one who asks about clients of `database`. */
-bool auth_lookup_is_asker(const struct login_auth *sa, struct slice database, struct slice user);
+/* True when a secret that is looked up so is that of a role which may log in: it is our own query
+ * that finds it. */
+bool auth_lookup_tells_role(const struct login_auth *sa, const struct auth_way *way);
 /* True when asking has failed lately, and not at once: who can do without does not wait for the
  * next failure. */
-bool auth_lookup_is_hopeless(const struct login_auth *sa, enum auth_lookup_kind kind,
-    struct slice database, struct slice user);
+bool auth_lookup_is_hopeless(const struct login_auth *sa, const struct auth_way *way);
 /* Somebody has waited long enough: asking is hopeless until it is answered after all. */
-void auth_lookup_give_up(
-    struct login_auth *sa, enum auth_lookup_kind kind, struct slice database, struct slice user);
-/* Puts what an answer about a client of `database` is known by: where it is asked for, by whom and
- * with which query (client_auth_way.c). */
-void auth_lookup_put_key(
-    const struct login_auth *sa, struct slice database, struct slice user, struct buf *out);
-/* Asks; equal questions are asked once. `database` is the client's, `book_name` what the answer is
- * kept under. */
-void auth_lookup_start(struct login_auth *sa, enum auth_lookup_kind kind, struct slice database,
-    struct slice user, struct slice role, struct slice book_name, struct auth_wait *w);
+void auth_lookup_give_up(struct login_auth *sa, const struct auth_way *way);
+/* Asks; equal questions are asked once. `role` is that of AUTH_LOOKUP_ROLE, `book_name` what the
+ * answer is kept under. */
+void auth_lookup_start(struct login_auth *sa, enum auth_lookup_kind kind,
+    const struct auth_way *way, struct slice user, struct slice role, struct slice book_name,
+    struct auth_wait *w);
 /* Stops waiting; harmless when not waiting. */
 void auth_lookup_cancel(struct auth_wait *w);
 void auth_probers_close(struct login_auth *sa);
@@ -148,7 +137,7 @@ enum auth_step {
     AUTH_STEP_LINK_JUDGES, /* the server does, which was given the password */
     AUTH_STEP_RELAY,       /* the client talks to the server itself */
     AUTH_STEP_PROVED,
-    AUTH_STEP_FAILED
+    AUTH_STEP_FAILED /* or the session has ended */
 };
 
 /* Whether the role may log in. */
@@ -185,7 +174,6 @@ struct client_auth {
     bool is_counted;   /* the failure is, in the guard */
     bool needs_server; /* an expired role: only a server that is asked anew lets it in */
     bool is_asked;     /* for SCRAM, before it was known what is stored */
-    bool is_closed;    /* the session has ended */
     bool *gone;        /* set when it is freed; NULL: nobody looks */
     struct auth_facts facts;
     struct auth_plan plan;
@@ -227,13 +215,27 @@ static inline void auth_say(struct client_auth *a, struct buf *out)
 /* False when the client is on its way out: results come too late. */
 static inline bool client_auth_is_live(const struct client_auth *a)
 {
-    return !a->is_closed && a->step != AUTH_STEP_FAILED;
+    return a->step != AUTH_STEP_FAILED;
+}
+
+static inline struct slice client_auth_user(const struct client_auth *a)
+{
+    return a->who.user;
+}
+
+/* Under which name the book knows the user. */
+static inline struct slice client_auth_book_name(const struct client_auth *a)
+{
+    return buf_slice(&a->book_name);
+}
+
+/* How what is stored about the user is looked up. */
+static inline struct auth_way client_auth_way(const struct client_auth *a)
+{
+    return login_auth_find_way(a->sa->be->conf, a->who.startup->database, a->who.user);
 }
 
 /* client_auth.c */
-struct slice client_auth_user(const struct client_auth *a);
-/* Under which name the book knows the user. */
-struct slice client_auth_book_name(const struct client_auth *a);
 /* Goes on with what the plan says. */
 void client_auth_plan(struct client_auth *a);
 /* The judge said yes. */
@@ -265,21 +267,25 @@ void client_auth_broken(struct client_auth *a, const struct err *err);
 void client_auth_owes(struct client_auth *a);
 void client_auth_answered(struct client_auth *a);
 
-/* client_auth_asked.c */
+/* client_auth_tried.c */
+/* The first login of this name has spent so many iterations (0: opening an entry) already. Noted
+ * when it has: a second one meanwhile has to spend it, too, as it does where something is made. */
+bool client_auth_has_spent(const struct client_auth *a, uint32_t iterations);
+void client_auth_note_spent(struct client_auth *a, uint32_t iterations);
 /* With pool_hba off: what the server asked when a login of this name was here before. */
 enum auth_server client_auth_was_asked(const struct client_auth *a);
 /* The server asks this on a link opened for this login. */
 void client_auth_note_asked(struct client_auth *a, enum auth_server asks);
 /* It was not so when a link was opened for a client that had passed. */
-void client_auth_forget_asked(const struct client_auth *a);
-void login_auth_forget_asked(struct login_auth *sa);
+void client_auth_forget_asked(struct client_auth *a);
+void login_auth_forget_tried(struct login_auth *sa);
 
 /* Has the address failed too often? */
 bool client_auth_is_blocked(const struct client_auth *a, enum auth_guard_kind kind);
 /* The words for who failed while it could not be found out whose password is right. */
 void client_auth_unsure_refusal(struct err *out);
 
-/* client_auth_known.c */
+/* client_auth_plan.c */
 /* Would auth_query tell what is stored about the user? */
 bool client_auth_asks_servers(const struct client_auth *a);
 /* May the server judge the client, if nothing is stored? */
@@ -298,7 +304,6 @@ bool auth_open_start(struct login_auth *sa, struct slice user, struct job **slot
     void (*opened)(void *owner));
 /* pool_passwd was read: opens its encrypted entries, one after the other. */
 void login_auth_open_ahead(struct login_auth *sa);
-void login_auth_forget_seen(struct login_auth *sa);
 /* True when something is computed for the client's SCRAM exchange first, off the loop; then
  * `again` is called. */
 bool client_auth_derives(struct client_auth *a, void (*again)(struct client_auth *a));

@@ -194,7 +194,7 @@ static bool server_judges(const struct client_auth *a)
 
 WARM bool client_auth_hold(struct client_auth *a, const char *p, size_t n)
 {
-    if (a == NULL || a->is_closed || p[0] != BE_ERROR || !server_judges(a) ||
+    if (a == NULL || p[0] != BE_ERROR || !server_judges(a) ||
         a->sa->be->conf->auth_failure_delay_ms == 0)
         return false;
     buf_put(&a->held, p, n);
@@ -203,7 +203,7 @@ WARM bool client_auth_hold(struct client_auth *a, const char *p, size_t n)
 
 bool client_auth_on_link_lost(struct client_auth *a, const struct err *err)
 {
-    if (a == NULL || a->is_closed)
+    if (a == NULL || !client_auth_is_live(a))
         return false;
     if (a->step == AUTH_STEP_PROVED && strncmp(err->sqlstate, "28", 2) == 0)
         client_auth_forget_asked(a); /* it may ask otherwise than it did */

@@ -8,61 +8,13 @@
  * for all names. Must never: touch the book from the thread. */
 #include "config.h"
 
-#include <string.h>
-
 #include "auth/auth_book.h"
-#include "base/hash.h"
-#include "base/log.h"
 #include "base/mem.h"
 
 #include "client_auth_int.h"
 
 /* More are opened when their users come. */
 #define OPEN_AHEAD_MAX 1000U
-/* Names whose first login was seen. All are forgotten before the book, which has more, forgets what
- * it made for one of them: else that would show. */
-#define SEEN_SLOTS 2048U
-#define SEEN_MAX   1000U
-
-struct auth_seen {
-    uint32_t iterations; /* that were spent */
-    unsigned count;
-    uint64_t slot[SEEN_SLOTS]; /* keyed hashes; 0: free */
-};
-
-/* True when the name was here before. */
-static bool seen_has(const struct auth_seen *seen, uint64_t key, uint32_t iterations)
-{
-    return seen != NULL && seen->iterations == iterations &&
-           seen->slot[(key >> 32) % SEEN_SLOTS] == key;
-}
-
-static uint64_t seen_key(const struct login_auth *sa, struct slice user)
-{
-    struct slice secret = auth_guard_secret(sa->guard);
-    uint64_t seed;
-
-    memcpy(&seed, secret.p, sizeof seed);
-    return hash_bytes(user.p, user.n, ~seed) | 1;
-}
-
-/* What it cost was spent. Not before: a second login meanwhile has to spend it, too, as it does
- * where something is made. */
-static void seen_note(struct auth_seen **seenp, uint64_t key, uint32_t iterations)
-{
-    struct auth_seen *seen = *seenp;
-
-    if (seen == NULL)
-        seen = *seenp = mem_alloc_zero(sizeof *seen);
-    if (seen_has(seen, key, iterations))
-        return;
-    if (seen->count >= SEEN_MAX || seen->iterations != iterations) {
-        memset(seen, 0, sizeof *seen);
-        seen->iterations = iterations;
-    }
-    seen->slot[(key >> 32) % SEEN_SLOTS] = key;
-    seen->count++;
-}
 
 struct open_job {
     struct job job;
@@ -130,7 +82,7 @@ static void open_client_done(void *owner)
 {
     struct client_auth *a = owner;
 
-    seen_note(&a->sa->opened, seen_key(a->sa, client_auth_user(a)), 0);
+    client_auth_note_spent(a, 0);
     if (client_auth_is_live(a))
         a->again(a);
 }
@@ -139,14 +91,14 @@ bool client_auth_opens_entry(struct client_auth *a, void (*again)(struct client_
 {
     struct login_auth *sa = a->sa;
     struct slice user = client_auth_user(a);
-    bool is_seen = seen_has(sa->opened, seen_key(sa, user), 0);
     struct auth_opening *opening;
 
     if (a->spent >= AUTH_SPENT_OPENING)
         return false;
     a->spent = AUTH_SPENT_OPENING;
     opening = auth_book_begin_opening(sa->book, user);
-    if ((sa->opener != NULL || sa->has_closed) && !is_seen && sa->open_cost > 0) {
+    if ((sa->opener != NULL || sa->has_closed) && sa->open_cost > 0 &&
+        !client_auth_has_spent(a, 0)) {
         if (opening == NULL)
             opening = auth_book_begin_nothing(sa->book);
         auth_opening_make_last(opening, sa->open_cost);
@@ -221,19 +173,11 @@ static void derive_done(struct job *job)
     struct client_auth *a = job->owner;
 
     a->job = NULL;
-    seen_note(&a->sa->seen, seen_key(a->sa, client_auth_user(a)), j->iterations);
+    client_auth_note_spent(a, j->iterations);
     if (j->is_done)
         auth_book_put_verifier(a->sa->book, client_auth_user(a), &j->cred, &j->verifier);
     if (client_auth_is_live(a))
         a->again(a);
-}
-
-void login_auth_forget_seen(struct login_auth *sa)
-{
-    mem_free(sa->seen);
-    sa->seen = NULL;
-    mem_free(sa->opened);
-    sa->opened = NULL;
 }
 
 bool client_auth_derives(struct client_auth *a, void (*again)(struct client_auth *a))
@@ -247,7 +191,7 @@ bool client_auth_derives(struct client_auth *a, void (*again)(struct client_auth
     if (a->spent == AUTH_SPENT_DERIVING || (is_known && !auth_book_has_readable(a->sa->book)))
         return false;
     a->spent = AUTH_SPENT_DERIVING;
-    if (is_known && seen_has(a->sa->seen, seen_key(a->sa, user), iterations))
+    if (is_known && client_auth_has_spent(a, iterations))
         return false;
     j = mem_alloc_secret(sizeof *j);
     j->user = mem_strndup(user.p, user.n);

@@ -5,9 +5,17 @@
  * password. Must never: send one away that waits for us or for a server. */
 #include "config.h"
 
+#include <stdatomic.h>
+
 #include "client_auth_int.h"
 
-#define SILENT_US INT64_C(1000000)
+static void tell_others(struct login_auth *sa)
+{
+    struct list *n = list_first(&sa->owing);
+
+    atomic_store(
+        sa->worker.silent_us, n == NULL ? 0 : LIST_ENTRY(n, struct client_auth, owing)->asked_us);
+}
 
 /* The virtual database has places of its own, which nobody has who is not let in. */
 void client_auth_owes(struct client_auth *a)
@@ -17,31 +25,29 @@ void client_auth_owes(struct client_auth *a)
         return;
     a->asked_us = loop_now_us(a->sa->be->loop);
     list_push_back(&a->sa->owing, &a->owing);
+    tell_others(a->sa);
 }
 
 void client_auth_answered(struct client_auth *a)
 {
+    if (list_is_detached(&a->owing))
+        return;
     list_remove(&a->owing);
+    tell_others(a->sa);
 }
 
 bool login_auth_make_room(struct login_auth *sa)
 {
-    int64_t silent_since_us = loop_now_us(sa->be->loop) - SILENT_US;
+    int64_t silent_since_us = loop_now_us(sa->be->loop) - LOGIN_SILENT_US;
+    struct list *n = list_first(&sa->owing);
+    struct client_auth *a = n == NULL ? NULL : LIST_ENTRY(n, struct client_auth, owing);
     struct err err = {0};
-    struct list *n;
 
-    LIST_FOREACH(n, &sa->owing)
-    {
-        struct client_auth *a = LIST_ENTRY(n, struct client_auth, owing);
-
-        if (a->asked_us > silent_since_us)
-            return false; /* those behind it were asked later */
-        if (client_auth_wants(a) == CLIENT_AUTH_NOTHING)
-            continue;
-        err_set_fatal(
-            &err, "53300", "too many clients already: this one has not answered for a second");
-        a->who.ops->end(a->who.owner, &err);
-        return true;
-    }
-    return false;
+    tell_others(sa); /* somebody may have asked for it who is not to be had any more */
+    if (a == NULL || a->asked_us > silent_since_us)
+        return false; /* those behind it were asked later */
+    err_set_fatal(
+        &err, "53300", "too many clients already: this one has not answered for a second");
+    a->who.ops->end(a->who.owner, &err);
+    return true;
 }

@@ -99,13 +99,12 @@ static struct slice auth_role(const struct client_auth *a)
     return a->server_user != NULL ? slice_of_str(a->server_user) : pool_user(a->who.req->pool);
 }
 
-/* It may not log in. What is not there cannot be out of date, either. */
-static void auth_bar_role(struct client_auth *a)
+static void auth_bar_role(struct client_auth *a, enum auth_told told)
 {
     struct slice role = auth_role(a);
     struct err err = {0};
 
-    if (login_auth_role(a->sa, role, slice_of_str(AUTH_ROLE_IS_VALID)) == HBA_YES)
+    if (told == AUTH_TOLD_NO_ROLE)
         err_set_fatal(&err, "28000", "role \"%.*s\" does not exist", (int)role.n, role.p);
     else
         err_set_fatal(
@@ -116,16 +115,17 @@ static void auth_bar_role(struct client_auth *a)
 static void auth_on_role_seen(struct auth_wait *w, const struct err *err)
 {
     struct client_auth *a = LIST_ENTRY(w, struct client_auth, wait);
+    enum auth_told barred;
 
     if (!client_auth_is_live(a))
         return;
-    if (err != NULL && login_auth_was_barred(a->sa, auth_role(a))) {
-        auth_bar_role(a);
+    barred = login_auth_was_barred(a->sa, auth_role(a));
+    if (err != NULL && barred != AUTH_TOLD_NOTHING) {
+        auth_bar_role(a, barred);
         return;
     }
     if (err != NULL) { /* nobody can be asked: as if there were nobody to ask */
-        login_auth_put_role(a->sa, auth_role(a), slice_of_str(AUTH_ROLE_CAN_LOGIN), true);
-        login_auth_put_role(a->sa, auth_role(a), slice_of_str(AUTH_ROLE_IS_VALID), true);
+        login_auth_put_told(a->sa, AUTH_LOOKUP_LOGIN, auth_role(a), slice_of("", 0), AUTH_TOLD_YES);
         a->role = AUTH_ROLE_SEEN;
     } else {
         a->role = AUTH_ROLE_SURE;
@@ -138,37 +138,35 @@ static void auth_on_role_seen(struct auth_wait *w, const struct err *err)
  * is not known. An expiry date concerns passwords, as in PostgreSQL. */
 static bool auth_looks_at_role(struct client_auth *a)
 {
+    struct auth_way way = login_auth_find_role_way(a->sa->be->conf);
     struct slice role = auth_role(a);
-    enum hba_answer can;
-    enum hba_answer valid;
+    enum auth_told told;
 
     if (a->role == AUTH_ROLE_SEEN || *a->who.link != NULL ||
         (a->answer == AUTH_ANSWER_JUDGES && a->server_user == NULL) ||
-        a->who.req->pool->cluster_node >= POOLS_FIRST_TARGET ||
-        !auth_lookup_is_possible(a->sa, AUTH_LOOKUP_LOGIN, slice_of("", 0), slice_of("", 0)))
+        a->who.req->pool->cluster_node >= POOLS_FIRST_TARGET || !auth_way_is_there(&way))
         return false;
-    if (auth_lookup_is_hopeless(a->sa, AUTH_LOOKUP_LOGIN, slice_of("", 0), slice_of("", 0))) {
-        if (!login_auth_was_barred(a->sa, role))
-            return false;
-        auth_bar_role(a);
-        return true;
+    if (auth_lookup_is_hopeless(a->sa, &way)) {
+        told = login_auth_was_barred(a->sa, role);
+        if (told != AUTH_TOLD_NOTHING)
+            auth_bar_role(a, told);
+        return told != AUTH_TOLD_NOTHING;
     }
-    can = login_auth_role(a->sa, role, slice_of_str(AUTH_ROLE_CAN_LOGIN));
-    valid = login_auth_role(a->sa, role, slice_of_str(AUTH_ROLE_IS_VALID));
-    if (can == HBA_ASK || valid == HBA_ASK) {
+    told = login_auth_told(a->sa, AUTH_LOOKUP_LOGIN, role, slice_of("", 0));
+    if (told == AUTH_TOLD_NOTHING) {
         a->step = AUTH_STEP_LOOKUP;
         a->wait.done = auth_on_role_seen;
-        auth_lookup_start(a->sa, AUTH_LOOKUP_LOGIN, slice_of("", 0), role, slice_of("", 0),
-            slice_of("", 0), &a->wait);
+        auth_lookup_start(
+            a->sa, AUTH_LOOKUP_LOGIN, &way, role, slice_of("", 0), slice_of("", 0), &a->wait);
         return true;
     }
     if (a->role == AUTH_ROLE_UNSEEN)
         a->role = AUTH_ROLE_SEEN;
-    if (can == HBA_NO) {
-        auth_bar_role(a);
+    if (told == AUTH_TOLD_NO || told == AUTH_TOLD_NO_ROLE) {
+        auth_bar_role(a, told);
         return true;
     }
-    if (valid == HBA_YES || client_auth_remembered(a) == AUTH_SERVER_TRUST)
+    if (told == AUTH_TOLD_YES || client_auth_remembered(a) == AUTH_SERVER_TRUST)
         return false;
     if (client_auth_remembered(a) == AUTH_SERVER_UNKNOWN) {
         a->needs_server = true; /* which may ask for no password */
@@ -181,9 +179,10 @@ static bool auth_looks_at_role(struct client_auth *a)
 /* The secret came just now, by a query of ours that asks for no role that may not log in. */
 static bool auth_was_vouched(const struct client_auth *a)
 {
+    struct auth_way way = client_auth_way(a);
+
     return a->answer == AUTH_ANSWER_JUDGES && a->server_user == NULL &&
-           a->stored_age_us < ROLE_SURE_US &&
-           auth_lookup_tells_role(a->sa, a->who.startup->database, client_auth_user(a));
+           a->stored_age_us < ROLE_SURE_US && auth_lookup_tells_role(a->sa, &way);
 }
 
 /* With pool_hba off, a server that trusts speaks for its own node alone. */

@@ -1,11 +1,36 @@
 /* SPDX-License-Identifier: PostgreSQL
  * client_auth_plan.c: what is to be asked and who judges is auth_plan's, a pure table; this file
- * gathers the facts for it and carries the plan out. Runs in: workers. */
+ * gathers the facts for it, without asking anybody, and carries the plan out. Runs in: workers. */
 #include "config.h"
 
 #include "config/conf.h"
 
 #include "client_auth_int.h"
+
+/* What the server asked lately; unknown is always safe. */
+enum auth_server client_auth_remembered(const struct client_auth *a)
+{
+    const struct pool *pool = a->who.req->pool;
+
+    if (a->who.req->is_private)
+        return AUTH_SERVER_UNKNOWN; /* sessions have told nothing about replication */
+    if (pool_is_trusted(pool))
+        return AUTH_SERVER_TRUST;
+    return pool->auth == LINK_AUTH_ASKED ? (enum auth_server)pool->asks : AUTH_SERVER_UNKNOWN;
+}
+
+bool client_auth_asks_servers(const struct client_auth *a)
+{
+    struct auth_way way = client_auth_way(a);
+
+    return auth_way_is_there(&way);
+}
+
+bool client_auth_may_relay(const struct client_auth *a)
+{
+    return a->who.console == NULL && a->answer == AUTH_ANSWER_NONE && !a->is_asked &&
+           login_auth_may_relay(a->sa->be->conf, client_auth_asks_servers(a), a->sa->file_judges);
+}
 
 /* Passwords in clear text are asked for only where nobody listens, once TLS is there to be had. */
 static bool auth_may_ask_clear(const struct client_auth *a)

@@ -214,13 +214,11 @@ static void prober_fall_back(struct prober *p)
 
 static const char *prober_sql(const struct prober *p, const struct lookup *l)
 {
-    if (l->kind == AUTH_LOOKUP_ROLE)
-        return login_auth_role_query();
-    if (l->kind == AUTH_LOOKUP_LOGIN)
-        return login_auth_login_query();
-    if (l->kind == AUTH_LOOKUP_KEYS)
-        return login_auth_keys_query();
-    return *p->query != '\0' ? p->query : login_auth_default_query(prober_falls_back(p));
+    if (l->kind != AUTH_LOOKUP_SECRET)
+        return login_auth_sql(l->kind);
+    if (*p->query != '\0')
+        return p->query;
+    return login_auth_sql(prober_falls_back(p) ? AUTH_LOOKUP_CATALOGUE : AUTH_LOOKUP_SECRET);
 }
 
 static void put_parameter(struct buf *out, const char *value)
@@ -576,55 +574,27 @@ static void prober_on_start(struct task *t)
 
 /* ---- for clients ---- */
 
-bool auth_lookup_is_possible(const struct login_auth *sa, enum auth_lookup_kind kind,
-    struct slice database, struct slice user)
+bool auth_lookup_tells_role(const struct login_auth *sa, const struct auth_way *way)
 {
-    struct auth_way way;
-
-    auth_way_find(sa, kind, database, user, &way);
-    return *way.user != '\0';
+    return *way->query == '\0' && falls_back(sa, way->node);
 }
 
-bool auth_lookup_tells_role(const struct login_auth *sa, struct slice database, struct slice user)
+bool auth_lookup_is_hopeless(const struct login_auth *sa, const struct auth_way *way)
 {
-    struct auth_way way;
-
-    auth_way_find(sa, AUTH_LOOKUP_SECRET, database, user, &way);
-    return *way.query == '\0' && falls_back(sa, way.node);
-}
-
-bool auth_lookup_is_asker(const struct login_auth *sa, struct slice database, struct slice user)
-{
-    struct auth_way way;
-
-    auth_way_find(sa, AUTH_LOOKUP_SECRET, database, user, &way);
-    return slice_eq_str(user, way.user);
-}
-
-bool auth_lookup_is_hopeless(const struct login_auth *sa, enum auth_lookup_kind kind,
-    struct slice database, struct slice user)
-{
-    struct auth_way way;
     struct buf key = {0};
     bool is_hopeless;
 
-    if (loop_now_us(sa->be->loop) >= sa->failed_until_us)
-        return false;
-    auth_way_find(sa, kind, database, user, &way);
-    auth_way_put_key(&way, &key);
+    auth_way_put_key(way, &key);
     is_hopeless = is_failing(sa, buf_slice(&key));
     buf_free(&key);
     return is_hopeless;
 }
 
-void auth_lookup_give_up(
-    struct login_auth *sa, enum auth_lookup_kind kind, struct slice database, struct slice user)
+void auth_lookup_give_up(struct login_auth *sa, const struct auth_way *way)
 {
-    struct auth_way way;
     struct buf key = {0};
 
-    auth_way_find(sa, kind, database, user, &way);
-    auth_way_put_key(&way, &key);
+    auth_way_put_key(way, &key);
     note_failure(sa, buf_slice(&key), INT64_C(1000) * LOOKUP_TIMEOUT_MS);
     buf_free(&key);
 }
@@ -704,14 +674,12 @@ static struct lookup *lookup_find(struct prober *p, enum auth_lookup_kind kind, 
     return l;
 }
 
-void auth_lookup_start(struct login_auth *sa, enum auth_lookup_kind kind, struct slice database,
-    struct slice user, struct slice role, struct slice book_name, struct auth_wait *w)
+void auth_lookup_start(struct login_auth *sa, enum auth_lookup_kind kind,
+    const struct auth_way *way, struct slice user, struct slice role, struct slice book_name,
+    struct auth_wait *w)
 {
-    struct auth_way way;
-    struct prober *p;
+    struct prober *p = prober_find(sa, way);
 
-    auth_way_find(sa, kind, database, user, &way);
-    p = prober_find(sa, &way);
     list_push_back(&lookup_find(p, kind, user, role, book_name)->waiters, &w->node);
     task_post(sa->be->loop, &p->start);
 }

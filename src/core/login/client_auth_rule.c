@@ -52,16 +52,12 @@ static enum hba_answer question_ask(struct client_auth *a, bool is_role, struct 
 static enum hba_answer oracle_in_role(void *ctx, struct slice user, struct slice role)
 {
     struct client_auth *a = ctx;
-    enum hba_answer known = HBA_FAIL;
+    struct auth_way way = login_auth_find_role_way(a->sa->be->conf);
+    enum auth_told told = login_auth_told(a->sa, AUTH_LOOKUP_ROLE, user, role);
 
-    /* samerole: a client names the role. Ours are not for it, neither to know nor to answer. */
-    if (role.n == 0 || role.p[0] != AUTH_ROLE_OURS)
-        known = login_auth_role(a->sa, user, role);
-    if (known != HBA_ASK)
-        return known;
-    if (!auth_lookup_is_possible(a->sa, AUTH_LOOKUP_ROLE, slice_of("", 0), slice_of("", 0)))
-        return HBA_FAIL;
-    return question_ask(a, true, role);
+    if (told != AUTH_TOLD_NOTHING)
+        return told == AUTH_TOLD_YES ? HBA_YES : HBA_NO;
+    return auth_way_is_there(&way) ? question_ask(a, true, role) : HBA_FAIL;
 }
 
 static enum hba_answer oracle_has_host(void *ctx, const struct hba_addr *addr, const char *name)
@@ -111,7 +107,7 @@ static void role_done(struct auth_wait *w, const struct err *err)
     enum hba_answer answer = HBA_FAIL;
 
     if (err == NULL)
-        answer = login_auth_role(a->sa, client_auth_user(a), slice_of_str(a->open->name));
+        answer = oracle_in_role(a, client_auth_user(a), slice_of_str(a->open->name));
     else
         log_caused(LVL_LOG, "could not look up a membership: %s", err->msg);
     question_close(a, answer == HBA_ASK ? HBA_FAIL : answer);
@@ -119,6 +115,7 @@ static void role_done(struct auth_wait *w, const struct err *err)
 
 void client_auth_ask_question(struct client_auth *a, void (*again)(struct client_auth *a))
 {
+    struct auth_way way = login_auth_find_role_way(a->sa->be->conf);
     struct host_job *h;
     struct auth_question *q = NULL;
     size_t n;
@@ -136,8 +133,8 @@ void client_auth_ask_question(struct client_auth *a, void (*again)(struct client
     n = strlen(q->name);
     if (q->is_role) {
         a->wait.done = role_done;
-        auth_lookup_start(a->sa, AUTH_LOOKUP_ROLE, a->who.startup->database, client_auth_user(a),
-            slice_of(q->name, n), slice_of("", 0), &a->wait);
+        auth_lookup_start(a->sa, AUTH_LOOKUP_ROLE, &way, client_auth_user(a), slice_of(q->name, n),
+            slice_of("", 0), &a->wait);
         return;
     }
     h = mem_alloc_secret(sizeof *h + n + 1);
@@ -167,10 +164,8 @@ void client_auth_match(struct client_auth *a)
     struct err err = {0};
 
     a->step = AUTH_STEP_RULE;
-    if (a->rules == NULL && a->sa->rules != NULL) {
-        a->rules = a->sa->rules;
-        a->rules->refs++;
-    }
+    if (a->rules == NULL)
+        a->rules = auth_rules_ref(a->sa->rules);
     if (a->rules == NULL) {
         err_set_fatal(&err, "28000", "client authentication failed");
         client_auth_stop(a, &err, "pool_hba.conf could not be loaded.");

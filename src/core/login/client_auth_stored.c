@@ -16,6 +16,8 @@
  */
 #define STORED_PATIENCE_MS         5000
 #define STORED_PATIENCE_FAILING_MS 200
+/* However old, but not in doubt: the role was not changed since, and nobody has failed by it. */
+#define STORED_LAST_WORD_US (INT64_MAX - 1)
 
 /* An entry that is there for us alone judges nobody: its user is asked as others are. */
 static bool stored_find_in_file(struct client_auth *a, struct auth_stored *st)
@@ -73,10 +75,11 @@ static void stored_take_map(struct client_auth *a, const struct auth_stored *st)
 /* The answer about this user, if it came in at most `max_age_us`. */
 static bool stored_find_answer(struct client_auth *a, int64_t max_age_us, struct auth_stored *st)
 {
+    struct auth_way way = client_auth_way(a);
     struct buf key = {0};
     bool found;
 
-    auth_lookup_put_key(a->sa, a->who.startup->database, client_auth_user(a), &key);
+    auth_way_put_key(&way, &key);
     found = auth_book_find_answer(a->sa->book, client_auth_book_name(a), buf_slice(&key),
         loop_now_us(a->sa->be->loop), max_age_us, st);
     buf_free(&key);
@@ -99,13 +102,10 @@ static bool stored_is_same(const struct client_auth *a, const struct auth_stored
  * the name there: the connections are opened with what the file has. */
 static bool stored_is_files(const struct client_auth *a)
 {
-    struct auth_way way;
-
-    auth_way_find(a->sa, AUTH_LOOKUP_SECRET, a->who.startup->database, client_auth_user(a), &way);
-    return way.is_clients;
+    return client_auth_way(a).is_clients;
 }
 
-/* Everything is known that will be: `max_age_us` < 0 when the servers could not be asked. */
+/* Everything is known that will be: `max_age_us` < 0 when an answer is not to be had. */
 static void stored_settle(struct client_auth *a, int64_t max_age_us)
 {
     struct auth_stored answer = {0};
@@ -114,7 +114,8 @@ static void stored_settle(struct client_auth *a, int64_t max_age_us)
     bool in_file;
 
     if (is_answered) {
-        a->stored_age_us = answer.age_us;
+        if (a->answer != AUTH_ANSWER_UNSURE) /* else asking anew would tell nothing */
+            a->stored_age_us = answer.age_us;
         a->answer = AUTH_ANSWER_JUDGES;
         stored_take(a, &answer);
         stored_vote(a);
@@ -136,7 +137,8 @@ static void stored_settle(struct client_auth *a, int64_t max_age_us)
 }
 
 /* The servers cannot be asked. All are asked as ever: whom the file knows may show it, and who
- * fails is told that it could not be found out, be he in the file or not. */
+ * fails is told that it could not be found out, be he in the file or not. The virtual database is
+ * there to see what is wrong: what the servers said last counts. */
 static void stored_go_on_unsure(struct client_auth *a)
 {
     struct err told = {0};
@@ -151,7 +153,7 @@ static void stored_go_on_unsure(struct client_auth *a)
         client_auth_stop(a, &told, "auth_failure_limit is reached.");
         return;
     }
-    stored_settle(a, -1);
+    stored_settle(a, a->who.console != NULL ? STORED_LAST_WORD_US : -1);
 }
 
 /* Who asks the servers is not asked about if the file knows him: it has the last word. That would
@@ -160,9 +162,8 @@ static struct slice stored_whom(const struct client_auth *a, bool in_file)
 {
     struct slice user = client_auth_user(a);
 
-    return in_file && auth_lookup_is_asker(a->sa, a->who.startup->database, user)
-               ? slice_of_str(AUTH_NOBODY)
-               : user;
+    return in_file && slice_eq_str(user, client_auth_way(a).user) ? slice_of_str(AUTH_NOBODY)
+                                                                  : user;
 }
 
 static void stored_look_up(struct client_auth *a, struct slice whom);
@@ -194,23 +195,23 @@ static void stored_on_looked_up(struct auth_wait *w, const struct err *err)
 
 static void stored_look_up(struct client_auth *a, struct slice whom)
 {
-    struct slice database = a->who.startup->database;
-    struct slice user = client_auth_user(a);
-    bool is_failing = auth_lookup_is_hopeless(a->sa, AUTH_LOOKUP_SECRET, database, user);
+    struct auth_way way = client_auth_way(a);
+    bool is_failing = auth_lookup_is_hopeless(a->sa, &way);
 
     a->wait.done = stored_on_looked_up;
     timer_start(a->sa->be->loop, &a->patience,
         is_failing ? STORED_PATIENCE_FAILING_MS : STORED_PATIENCE_MS);
-    auth_lookup_start(a->sa, AUTH_LOOKUP_SECRET, database, whom, slice_of("", 0),
-        slice_eq(whom, user) ? client_auth_book_name(a) : whom, &a->wait);
+    auth_lookup_start(a->sa, AUTH_LOOKUP_SECRET, &way, whom, slice_of("", 0),
+        slice_eq(whom, client_auth_user(a)) ? client_auth_book_name(a) : whom, &a->wait);
 }
 
 void client_auth_on_patience(struct timer *t)
 {
     struct client_auth *a = LIST_ENTRY(t, struct client_auth, patience);
+    struct auth_way way = client_auth_way(a);
 
     auth_lookup_cancel(&a->wait);
-    auth_lookup_give_up(a->sa, AUTH_LOOKUP_SECRET, a->who.startup->database, client_auth_user(a));
+    auth_lookup_give_up(a->sa, &way);
     if (client_auth_is_live(a))
         stored_go_on_unsure(a);
 }

@@ -11,44 +11,26 @@
 
 #include "client_auth_int.h"
 
-/* Without auth_query: a function that the administrator made for this, else the catalogue itself.
- */
-static const char default_function[] = "SELECT rolname, rolpassword FROM pgpool_user_lookup($1)";
-static const char default_catalogue[] =
-    "SELECT rolname, CASE WHEN rolvaliduntil < pg_catalog.now() THEN NULL ELSE rolpassword END"
-    " FROM pg_catalog.pg_authid WHERE rolname = $1 AND rolcanlogin";
-static const char role_query[] =
-    "WITH RECURSIVE m(oid) AS (SELECT oid FROM pg_catalog.pg_roles WHERE rolname = $1"
-    " UNION SELECT a.roleid FROM pg_catalog.pg_auth_members a JOIN m ON a.member = m.oid)"
-    " SELECT r.rolname, NULL FROM pg_catalog.pg_roles r JOIN m ON m.oid = r.oid"
-    " WHERE r.rolname = $2";
+static const char *const sql[AUTH_LOOKUP_KINDS] = {
+    [AUTH_LOOKUP_SECRET] = "SELECT rolname, rolpassword FROM pgpool_user_lookup($1)",
+    [AUTH_LOOKUP_CATALOGUE] =
+        "SELECT rolname, CASE WHEN rolvaliduntil < pg_catalog.now() THEN NULL ELSE rolpassword END"
+        " FROM pg_catalog.pg_authid WHERE rolname = $1 AND rolcanlogin",
+    [AUTH_LOOKUP_ROLE] =
+        "WITH RECURSIVE m(oid) AS (SELECT oid FROM pg_catalog.pg_roles WHERE rolname = $1"
+        " UNION SELECT a.roleid FROM pg_catalog.pg_auth_members a JOIN m ON a.member = m.oid)"
+        " SELECT r.rolname, NULL FROM pg_catalog.pg_roles r JOIN m ON m.oid = r.oid"
+        " WHERE r.rolname = $2",
+    [AUTH_LOOKUP_LOGIN] = "SELECT rolname, CASE WHEN NOT rolcanlogin THEN 'locked'"
+                          " WHEN rolvaliduntil < pg_catalog.now() THEN 'expired' END"
+                          " FROM pg_catalog.pg_roles WHERE rolname = $1",
+    /* Nobody's operators and functions: who asks may be a superuser. */
+    [AUTH_LOOKUP_KEYS] = "SELECT rolname, rolpassword FROM pg_catalog.pg_authid"
+                         " WHERE rolname OPERATOR(pg_catalog.=) $1"};
 
-static const char login_query[] = "SELECT rolname, CASE WHEN NOT rolcanlogin THEN 'locked'"
-                                  " WHEN rolvaliduntil < pg_catalog.now() THEN 'expired' END"
-                                  " FROM pg_catalog.pg_roles WHERE rolname = $1";
-
-/* Nobody's operators and functions: who asks may be a superuser. */
-static const char keys_query[] = "SELECT rolname, rolpassword FROM pg_catalog.pg_authid"
-                                 " WHERE rolname OPERATOR(pg_catalog.=) $1";
-
-const char *login_auth_default_query(bool fallback)
+const char *login_auth_sql(enum auth_lookup_kind kind)
 {
-    return fallback ? default_catalogue : default_function;
-}
-
-const char *login_auth_role_query(void)
-{
-    return role_query;
-}
-
-const char *login_auth_login_query(void)
-{
-    return login_query;
-}
-
-const char *login_auth_keys_query(void)
-{
-    return keys_query;
+    return sql[kind];
 }
 
 static const char *first_of(const char *a, const char *b, const char *c)
@@ -68,34 +50,36 @@ static const char *home_of(const struct conf *conf)
  * ask by ourselves does not: the owner of a data base decides what names and operators mean in it,
  * and would say who anybody is. A data base that pools.conf sends to another server is asked about
  * there, unless auth_dbname names one that is elsewhere. */
-void login_auth_find_way(
-    const struct conf *conf, struct slice database, struct slice user, struct auth_way *out)
+struct auth_way login_auth_find_way(
+    const struct conf *conf, struct slice database, struct slice user)
 {
     const struct pool_settings *st = pools_conf_find(conf, database, user);
+    struct auth_way way = {.user = first_of(st->auth_user, conf->auth_user, ""),
+        .query = first_of(st->auth_query, conf->auth_query, ""),
+        .node = VIEW_NO_NODE};
     const char *dbname;
 
-    *out = (struct auth_way){.query = "", .node = VIEW_NO_NODE};
-    out->user = first_of(st->auth_user, conf->auth_user, "");
-    out->query = first_of(st->auth_query, conf->auth_query, "");
     dbname = first_of(st->auth_dbname, conf->auth_dbname, "");
     if (*dbname != '\0') {
-        out->database = slice_of_str(dbname);
-        st = pools_conf_find(conf, out->database, slice_of_str(out->user));
-    } else if (*out->query != '\0' && !console_is_named(conf, database)) {
-        out->database = database;
-        out->is_clients = true;
+        way.database = slice_of_str(dbname);
+        st = pools_conf_find(conf, way.database, slice_of_str(way.user));
+    } else if (*way.query != '\0' && !console_is_named(conf, database)) {
+        way.database = database;
+        way.is_clients = true;
     } else {
-        out->database = slice_of_str(st->target != POOLS_NO_TARGET ? "postgres" : home_of(conf));
+        way.database = slice_of_str(st->target != POOLS_NO_TARGET ? "postgres" : home_of(conf));
     }
     if (st->target != POOLS_NO_TARGET)
-        out->node = st->target;
+        way.node = st->target;
+    return way;
 }
 
-void login_auth_find_role_way(const struct conf *conf, struct auth_way *out)
+struct auth_way login_auth_find_role_way(const struct conf *conf)
 {
-    *out = (struct auth_way){.query = "", .node = VIEW_NO_NODE};
-    out->user = first_of(conf->auth_user, conf->sr_check_user, "");
-    out->database = slice_of_str(first_of(conf->auth_dbname, NULL, home_of(conf)));
+    return (struct auth_way){.user = first_of(conf->auth_user, conf->sr_check_user, ""),
+        .query = "",
+        .database = slice_of_str(first_of(conf->auth_dbname, NULL, home_of(conf))),
+        .node = VIEW_NO_NODE};
 }
 
 /* Is it one of those as whom we log in ourselves: to check, to order, to recover? */
@@ -130,26 +114,8 @@ bool login_auth_may_relay(const struct conf *conf, bool is_asked, bool file_judg
     return conf->auth_relay == CONF_RELAY_ON;
 }
 
-void auth_way_find(const struct login_auth *sa, enum auth_lookup_kind kind, struct slice database,
-    struct slice user, struct auth_way *out)
-{
-    if (kind == AUTH_LOOKUP_SECRET)
-        login_auth_find_way(sa->be->conf, database, user, out);
-    else
-        login_auth_find_role_way(sa->be->conf, out);
-}
-
 void auth_way_put_key(const struct auth_way *way, struct buf *out)
 {
     buf_put(out, way->database.p, way->database.n);
     buf_printf(out, "%c%d%c%s%c%s", '\0', way->node, '\0', way->user, '\0', way->query);
-}
-
-void auth_lookup_put_key(
-    const struct login_auth *sa, struct slice database, struct slice user, struct buf *out)
-{
-    struct auth_way way;
-
-    auth_way_find(sa, AUTH_LOOKUP_SECRET, database, user, &way);
-    auth_way_put_key(&way, out);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: PostgreSQL
  * console_auth.c: who may enter the virtual database. Users of admin_users and stats_users are
- * asked as everywhere, and judged by whatever is known of them here; everybody else has to be a
- * user of pcp.conf and show its password. Runs in: workers. Must never: need a server, take a name
- * for a proof (pool_hba.conf's trust is for those whom the settings name), tell who is in pcp.conf.
- */
+ * asked as everywhere, and judged by what is stored of them; everybody else has to be a user of
+ * pcp.conf and show its password. Runs in: workers. Must never: need a server, take a name for a
+ * proof (pool_hba.conf's trust is for those whom the settings name), judge by what opened servers
+ * (nobody would be asked whether it holds still), tell who is in pcp.conf. */
 #include "config.h"
 
 #include <string.h>
@@ -111,27 +111,6 @@ static void find_in_pcp(struct client_auth *a)
     a->facts.stored = a->stored.kind;
 }
 
-/* ---- what else is known ---- */
-
-/* What opened servers for this user is as good as its password, where we have judged it. What was
- * learned of a login that a server judged is not: nobody would be asked whether it holds still. */
-static void take_learned(struct client_auth *a)
-{
-    const struct auth_login *login = auth_book_login(a->sa->book, client_auth_book_name(a));
-
-    if (login == NULL)
-        return;
-    if ((login->hold & AUTH_HOLD_PASSWORD) != 0) {
-        cred_from_plain(secret_slice(&login->password), &a->stored);
-    } else if ((login->hold & (AUTH_HOLD_KEYS | AUTH_HOLD_THERE)) == AUTH_HOLD_KEYS) {
-        a->stored.kind = CRED_SCRAM;
-        a->stored.verifier = login->keys.verifier;
-    } else if ((login->hold & AUTH_HOLD_MD5) != 0) {
-        cred_from_stored(slice_of_str(login->md5), &a->stored);
-    }
-    a->facts.stored = a->stored.kind;
-}
-
 bool console_judges(struct client_auth *a)
 {
     struct auth_facts *f = &a->facts;
@@ -227,9 +206,7 @@ bool console_plan(struct client_auth *a)
 
     if (a->who.console->pcp == LOGIN_PCP_NOT && a->stored.kind == CRED_NONE &&
         (f->method == HBA_PASSWORD || f->method == HBA_MD5 || f->method == HBA_SCRAM)) {
-        take_learned(a);
-        if (a->stored.kind == CRED_NONE)
-            find_in_pcp(a);
+        find_in_pcp(a);
         if (a->answer == AUTH_ANSWER_UNSURE && a->stored.kind != CRED_NONE)
             a->answer = AUTH_ANSWER_NONE;
     }

@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -36,12 +37,19 @@ static bool is_speaker(const struct login_auth *sa)
     return sa->worker.env->ordinal == 0;
 }
 
+struct auth_rules *auth_rules_ref(struct auth_rules *r)
+{
+    if (r != NULL)
+        atomic_fetch_add(&r->refs, 1);
+    return r;
+}
+
 void auth_rules_unref(struct auth_rules **rp)
 {
     struct auth_rules *r = *rp;
 
     *rp = NULL;
-    if (r == NULL || --r->refs > 0)
+    if (r == NULL || atomic_fetch_sub(&r->refs, 1) > 1)
         return;
     hba_free(&r->hba);
     ident_free(&r->ident);
@@ -137,7 +145,7 @@ static void look_at_passwd(struct login_auth *sa)
         path[0] = '\0';
     if (auth_book_load_passwd(sa->book, path, sa->key_path, is_speaker(sa))) {
         sa->file_judges = login_auth_file_judges(sa->be->conf, auth_book_passwd(sa->book));
-        login_auth_forget_seen(sa);
+        login_auth_forget_tried(sa);
         login_auth_open_ahead(sa);
     }
 }
@@ -154,7 +162,7 @@ void login_auth_reload(struct login_auth *sa, const struct conf_gen *gen)
     load_rules(sa);
     look_at_passwd(sa);
     sa->file_judges = login_auth_file_judges(sa->be->conf, auth_book_passwd(sa->book));
-    login_auth_forget_asked(sa);
+    login_auth_forget_tried(sa);
     sa->use_fallback = false;
     sa->fallback_targets = 0;
     sa->learn_after_us = 0;
@@ -189,8 +197,7 @@ void login_auth_free(struct login_auth **sap)
     login_learners_close(sa);
     auth_probers_close(sa);
     job_leave(&sa->opener);
-    login_auth_forget_seen(sa);
-    login_auth_forget_asked(sa);
+    login_auth_forget_tried(sa);
     prep_unref(&sa->last_lookup);
     login_roles_clear(sa);
     hash_table_fini(&sa->roles);

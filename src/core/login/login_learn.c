@@ -48,11 +48,12 @@ void client_auth_watch_client(struct client_auth *a, struct slice body)
 {
     const struct login_auth *sa = a->sa;
     const struct pool *pool = a->who.req->pool;
+    struct auth_way way = login_auth_find_role_way(sa->be->conf);
 
     if (a->watch == NULL) {
         if (!is_wanted(sa->be->conf) || loop_now_us(sa->be->loop) < sa->learn_after_us ||
             pool_book_name(pool).n > pool_user(pool).n || /* of another cluster */
-            !auth_lookup_is_possible(sa, AUTH_LOOKUP_KEYS, slice_of("", 0), slice_of("", 0)))
+            !auth_way_is_there(&way))
             return;
         a->watch = mem_alloc_secret(sizeof *a->watch);
     }
@@ -104,12 +105,13 @@ void client_auth_learn_keys(struct client_auth *a)
 {
     struct login_auth *sa = a->sa;
     struct slice user = pool_user(a->who.req->pool);
+    struct auth_way way = login_auth_find_role_way(sa->be->conf);
     struct learner *l;
 
     if (a->watch == NULL || !scram_watch_is_whole(a->watch) || is_known(a) ||
-        login_auth_role(sa, user, slice_of_str(AUTH_ROLE_WAS_LEARNED)) != HBA_ASK)
+        login_auth_told(sa, AUTH_LOOKUP_KEYS, user, slice_of("", 0)) != AUTH_TOLD_NOTHING)
         return;
-    login_auth_put_role(sa, user, slice_of_str(AUTH_ROLE_WAS_LEARNED), true);
+    login_auth_put_told(sa, AUTH_LOOKUP_KEYS, user, slice_of("", 0), AUTH_TOLD_YES);
     l = mem_alloc_secret(sizeof *l + user.n);
     l->sa = sa;
     l->watch = *a->watch;
@@ -118,7 +120,7 @@ void client_auth_learn_keys(struct client_auth *a)
     memcpy(l->user, user.p, user.n);
     list_push_back(&sa->learners, &l->node);
     l->wait.done = learner_done;
-    auth_lookup_start(sa, AUTH_LOOKUP_KEYS, slice_of("", 0), user, slice_of("", 0), user, &l->wait);
+    auth_lookup_start(sa, AUTH_LOOKUP_KEYS, &way, user, slice_of("", 0), user, &l->wait);
 }
 
 /* ---- what was looked up ---- */
@@ -135,7 +137,7 @@ void login_learn_take(
         for (n = waiters->next; n != waiters; n = n->next) {
             l = LIST_ENTRY(LIST_ENTRY(n, struct auth_wait, node), struct learner, wait);
             if (scram_watch_keys(&l->watch, &v, &keys))
-                auth_book_learn_keys_there(sa->book, user, &keys);
+                auth_book_learn_keys(sa->book, user, &keys);
             mem_wipe(&keys, sizeof keys);
         }
     mem_wipe(&v, sizeof v);

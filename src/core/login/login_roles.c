@@ -21,9 +21,9 @@ struct role_answer {
     struct hash_node node;
     struct list lru;
     int64_t at_us;
-    bool is_member;
+    enum auth_told told;
     uint32_t key_len;
-    char key[]; /* user NUL role */
+    char key[]; /* enum auth_lookup_kind, user NUL role */
 };
 
 void login_roles_clear(struct login_auth *sa)
@@ -46,11 +46,12 @@ static int role_eq(const struct hash_node *node, const void *key)
     return slice_eq(slice_of(r->key, r->key_len), buf_slice(key));
 }
 
-static struct role_answer *role_find(
-    struct login_auth *sa, struct slice user, struct slice role, struct buf *key)
+static struct role_answer *role_find(struct login_auth *sa, enum auth_lookup_kind kind,
+    struct slice user, struct slice role, struct buf *key)
 {
     struct hash_node *n;
 
+    buf_put_byte(key, (char)kind);
     buf_put(key, user.p, user.n);
     buf_put_byte(key, '\0');
     buf_put(key, role.p, role.n);
@@ -61,44 +62,43 @@ static struct role_answer *role_find(
 /* Whether a role may log in is a question for each login: without auth_user, who is there to be
  * asked at each login, sr_check_user is asked once a second at most. Groups matter where
  * pool_hba.conf names them only. */
-static int64_t role_believed_us(const struct login_auth *sa, struct slice role)
+static int64_t role_believed_us(const struct login_auth *sa, enum auth_lookup_kind kind)
 {
     int64_t ms = sa->be->conf->auth_query_expire_ms;
     bool is_spared =
-        *sa->be->conf->auth_user == '\0' &&
-        (slice_eq_str(role, AUTH_ROLE_CAN_LOGIN) || slice_eq_str(role, AUTH_ROLE_IS_VALID));
-
-    is_spared = is_spared || slice_eq_str(role, AUTH_ROLE_WAS_LEARNED);
+        kind == AUTH_LOOKUP_KEYS || (kind == AUTH_LOOKUP_LOGIN && *sa->be->conf->auth_user == '\0');
 
     return (is_spared && ms < LOGIN_BELIEVED_MS ? LOGIN_BELIEVED_MS : ms) * 1000;
 }
 
-enum hba_answer login_auth_role(struct login_auth *sa, struct slice user, struct slice role)
+enum auth_told login_auth_told(
+    struct login_auth *sa, enum auth_lookup_kind kind, struct slice user, struct slice role)
 {
     struct buf key = {0};
-    struct role_answer *r = role_find(sa, user, role, &key);
-    int64_t now_us = loop_now_us(sa->be->loop);
+    const struct role_answer *r = role_find(sa, kind, user, role, &key);
 
     buf_free(&key);
-    if (r == NULL || now_us - r->at_us > role_believed_us(sa, role))
-        return HBA_ASK;
-    return r->is_member ? HBA_YES : HBA_NO;
+    if (r == NULL || loop_now_us(sa->be->loop) - r->at_us > role_believed_us(sa, kind))
+        return AUTH_TOLD_NOTHING;
+    return r->told;
 }
 
-bool login_auth_was_barred(struct login_auth *sa, struct slice user)
+enum auth_told login_auth_was_barred(struct login_auth *sa, struct slice user)
 {
     struct buf key = {0};
-    const struct role_answer *r = role_find(sa, user, slice_of_str(AUTH_ROLE_CAN_LOGIN), &key);
+    const struct role_answer *r = role_find(sa, AUTH_LOOKUP_LOGIN, user, slice_of("", 0), &key);
 
     buf_free(&key);
-    return r != NULL && !r->is_member && loop_now_us(sa->be->loop) - r->at_us < BARRED_FOR_US;
+    if (r == NULL || loop_now_us(sa->be->loop) - r->at_us >= BARRED_FOR_US)
+        return AUTH_TOLD_NOTHING;
+    return r->told == AUTH_TOLD_NO || r->told == AUTH_TOLD_NO_ROLE ? r->told : AUTH_TOLD_NOTHING;
 }
 
-void login_auth_put_role(
-    struct login_auth *sa, struct slice user, struct slice role, bool is_member)
+void login_auth_put_told(struct login_auth *sa, enum auth_lookup_kind kind, struct slice user,
+    struct slice role, enum auth_told told)
 {
     struct buf key = {0};
-    struct role_answer *r = role_find(sa, user, role, &key);
+    struct role_answer *r = role_find(sa, kind, user, role, &key);
 
     if (r == NULL) {
         if (sa->roles.count >= ROLE_ANSWERS)
@@ -111,12 +111,12 @@ void login_auth_put_role(
         hash_table_add(&sa->roles, &r->node, hash_bytes(key.data, key.len, 0));
     }
     r->at_us = loop_now_us(sa->be->loop);
-    r->is_member = is_member;
+    r->told = told;
     buf_free(&key);
 }
 
 void login_auth_forget_roles(struct login_auth *sa)
 {
     login_roles_clear(sa);
-    login_auth_forget_asked(sa);
+    login_auth_forget_tried(sa);
 }

@@ -462,6 +462,11 @@ uint64_t session_count_sum(const struct shm *shm, int node, enum count_kind kind
  * dies, and its successor must not give their numbers again. */
 uint32_t session_next_client_id(struct sessions *ss);
 bool session_count_add(struct sessions *ss, int limit);
+/* Since when the login of that worker that has been silent for longest owes an answer; 0: none. */
+_Atomic int64_t *session_silent_cell(struct session_shared *s, int ordinal);
+/* The worker of the one that has been silent for longest of all, since before `before_us`, which
+ * nobody else is given until that worker has looked again; -1: there is none. */
+int session_take_silent(struct session_shared *s, int64_t before_us);
 /* Counts one more in the virtual database, who is no client. False: `limit` are there. */
 bool session_admin_add(struct sessions *ss, int limit);
 void session_admin_sub(struct sessions *ss);

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "config/conf.h"
+#include "login/login_auth.h"
 #include "native/native.h"
 #include "results/results.h"
 #include "net/stream.h"
@@ -109,6 +110,9 @@ static void worker_on_mail(struct role_loop *rl, struct mail *mail)
     case MAIL_WORKER_GONE: /* perhaps before it could tell who was let in */
         native_on_gate(&w->sessions);
         backend_post_retry(&w->sessions.be);
+        break;
+    case MAIL_PLACE_TAKEN:
+        (void)login_auth_make_room(w->sessions.auth);
         break;
     case MAIL_QUOTA_FREED:
         backend_post_retry(&w->sessions.be);

@@ -159,6 +159,18 @@ def test_strangers_break_no_living_session(server, pools):
             assert w.value("select session_user") == "living"
 
 
+def test_a_strangers_wrong_password_breaks_no_living_session(server, pools):
+    """An answer that somebody has failed by is asked for anew at the next login; md5, which is all that opens the server, stays."""
+    house.make_user(server, "heir", "md5")
+    pool = pools([server.address], hba="host all all all md5\n", passwd="looker:looker_pw\n", auth_user="looker",
+                 auth_dbname="postgres", auth_query_expire="1h", num_init_children=1, pool_mode="transaction")
+    with Wire(pool.address, seconds=30) as w:
+        assert w.login("heir", "postgres", "heir_pw")[-1].type == "Z"
+        assert come(pool, "heir", "wrong") == "28P01"
+        server.end_sessions("usename = 'heir'")
+        assert w.value("select 1") == "1"
+
+
 def test_those_who_ask_at_once_share_an_answer(server, pools):
     """Also when no answer is kept."""
     pool = pools([server.address], hba=SCRAM_ALL, passwd="boss:boss_pw\n", auth_user="boss", auth_dbname="postgres", num_init_children=1,

@@ -244,18 +244,41 @@ def test_admins_and_those_who_look(pools, hba):
     assert refused(pool, "postgres", "")[0] in ("28P01", "08P01", "28000")
 
 
-def test_what_opened_servers_opens_this(pools):
-    """auth_query knows the user; then the server dies, and what was learned at the login judges."""
+@pytest.mark.parametrize("method", ["scram", "md5"])
+def test_what_auth_query_said_last_opens_this(pools, method):
+    """Then the server dies, and its last word judges; a stranger's wrong passwords do not put it in doubt."""
     pg = house.start_server()
-    house.make_user(pg, "learned", "scram")
-    pool = pools([pg.address], hba="host all all all scram-sha-256\n", passwd="looker:looker_pw\n", auth_user="looker",
-                 auth_dbname="postgres", admin_users="learned", num_init_children=1)
-    enter(pool, "learned", "learned_pw", "postgres").bye()
-    enter(pool, "learned", "learned_pw").bye()
+    house.make_user(pg, "known", method)
+    pool = pools([pg.address], hba="host all all all md5\n", passwd="looker:looker_pw\n", auth_user="looker",
+                 auth_dbname="postgres", admin_users="known", num_init_children=1)
+    enter(pool, "known", "known_pw", "postgres").bye()
     pg.stop()
-    enter(pool, "learned", "learned_pw").bye()
-    with Wire(pool.address, seconds=20) as w:
-        assert w.login("learned", "pgpool", "wrong")[-1].type == "E"
+    for _ in range(2):
+        enter(pool, "known", "known_pw").bye()
+        assert refused(pool, "known", "wrong")[0] == "28P01"
+    assert refused(pool, "known", "wrong", "postgres")[0] == "57P03"
+    enter(pool, "known", "known_pw").bye()
+
+
+def test_what_opened_servers_does_not_open_this(server, pools):
+    """The server judged the password: a later one, or that the role is gone, would not be known here."""
+    house.make_user(server, "heard", "scram")
+    pool = pools([server.address], hba="host all all all password\n", auth_relay="on", admin_users="heard", num_init_children=1)
+    enter(pool, "heard", "heard_pw", "postgres").bye()
+    assert refused(pool, "heard", "heard_pw")[0] == "28P01"
+
+
+def test_who_left_the_file_is_out(server, pools):
+    """What was learned while pool_passwd judged a user does not judge when the user's entry is gone."""
+    house.make_user(server, "leaver", "scram")
+    pool = pools([server.address], hba="host all all all password\n", passwd="leaver:leaver_pw\nlooker:looker_pw\n",
+                 admin_users="leaver", num_init_children=1)
+    enter(pool, "leaver", "leaver_pw", "postgres").bye()
+    enter(pool, "leaver", "leaver_pw").bye()
+    house.put(pool.home / "pool_passwd", "looker:looker_pw\n")
+    pool.reload()
+    wait_for("the entry is gone", lambda: house.try_login(pool.address, "leaver", "postgres", "leaver_pw")[0] == "28P01")
+    assert refused(pool, "leaver", "leaver_pw")[0] == "28P01"
 
 
 def test_auth_query_of_ones_own_runs_where_there_is_a_database(server, pools):

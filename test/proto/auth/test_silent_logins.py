@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: PostgreSQL
 """test_silent_logins: who says a name and nothing more keeps nobody out."""
+import time
+
 import pytest
 
 import auth_house as house
@@ -22,8 +24,8 @@ def start(server):
     started = []
 
     def start_one(**conf):
-        started.append(house.start_auth_pool([server.address], hba=RULE, passwd="alice:alice_pw\n", num_init_children=1,
-                                             authentication_timeout=600, **conf))
+        started.append(house.start_auth_pool([server.address], hba=RULE, passwd="alice:alice_pw\n",
+                                             **{"num_init_children": 1, "authentication_timeout": 600, **conf}))
         return started[-1]
 
     yield start_one
@@ -78,6 +80,25 @@ def test_the_silent_give_their_places(start, user):
         assert [m.sqlstate for m in ended] == ["53300"], "the oldest goes, and is told why"
     assert alice(pool).last.sqlstate == "53300", "who is in stays"
     assert [w.value("select 1") for w in users] == ["1"] * 4
+    for w in users:
+        w.bye()
+
+
+def test_the_silent_of_another_worker_give_their_places(start):
+    """The strangers fill one worker; a login that comes to the other gets in at its first attempt."""
+    pool = start(max_clients=3, num_init_children=2, worker_fill=3, pool_test_load=0)
+    early = alice(pool)
+    wait_for("two workers", lambda: len({row[0] for row in early.rows("show pool_processes")} - {b"0"}) == 2)
+    early.bye()
+    strangers = [silent(pool) for _ in range(3)]
+    silent_since = time.monotonic()
+    wait_for("all of them have been silent for longer than a second", lambda: time.monotonic() - silent_since > 2)
+    users = []
+    for stranger in strangers:
+        users.append(alice(pool))
+        assert is_in(users[-1]), users[-1].last.fields
+        assert [m.sqlstate for m in stranger.read_eof()] == ["53300"], "the one that has been silent for longest"
+    assert alice(pool).last.sqlstate == "53300", "who is in stays"
     for w in users:
         w.bye()
 

@@ -312,18 +312,22 @@ START_TEST(test_unknown_to_the_servers_and_in_the_file)
 }
 END_TEST
 
-START_TEST(test_keys_of_a_login_elsewhere)
+START_TEST(test_a_doubted_answer_opens_servers)
 {
-    struct scram_keys keys = make_keys("pw", "salt");
-    struct scram_keys other = make_keys("pw", "pepper");
+    char md5[] = "md5900150983cd24fb0d6963f7d28e17f72";
+    struct auth_stored st;
 
-    auth_book_learn_keys_there(book, str("ann"), &keys);
-    ck_assert_uint_eq(auth_book_login(book, str("ann"))->hold, AUTH_HOLD_KEYS | AUTH_HOLD_THERE);
-    auth_book_learn_keys(book, str("ann"), &keys);
-    ck_assert_msg((auth_book_login(book, str("ann"))->hold & AUTH_HOLD_THERE) != 0,
-        "a link that they opened makes them nobody else's");
-    auth_book_learn_keys(book, str("ann"), &other);
-    ck_assert_uint_eq(auth_book_login(book, str("ann"))->hold, AUTH_HOLD_KEYS);
+    auth_book_put_answer(book, str("ann"), str("db"), true, str(md5), SECOND);
+    auth_book_drop_answer(book, str("ann"));
+    ck_assert_uint_eq(auth_book_login(book, str("ann"))->hold, AUTH_HOLD_MD5);
+    ck_assert(!auth_book_find_answer(book, str("ann"), str("db"), SECOND, INT64_MAX - 1, &st));
+    ck_assert(auth_book_find_answer(book, str("ann"), str("db"), SECOND, INT64_MAX, &st));
+    auth_book_forget(book, str("ann"));
+    ck_assert_msg(auth_book_login(book, str("ann")) == NULL, "a server has refused it");
+    ck_assert(!auth_book_find_answer(book, str("ann"), str("db"), SECOND, INT64_MAX, &st));
+    ck_assert_msg(!auth_book_put_answer(book, str("ann"), str("db"), true, str(md5), SECOND),
+        "the same as before: no change");
+    ck_assert(auth_book_find_answer(book, str("ann"), str("db"), SECOND, 0, &st));
 }
 END_TEST
 
@@ -516,7 +520,7 @@ int main(void)
     tcase_add_test(tc, test_changed_password_forgets_the_keys);
     tcase_add_test(tc, test_what_a_database_says_does_not_meet_what_was_shown);
     tcase_add_test(tc, test_unknown_to_the_servers_and_in_the_file);
-    tcase_add_test(tc, test_keys_of_a_login_elsewhere);
+    tcase_add_test(tc, test_a_doubted_answer_opens_servers);
     tcase_add_test(tc, test_learned_goes_before_the_file);
     tcase_add_test(tc, test_derived_verifier_is_made_once_and_follows);
     tcase_add_test(tc, test_number_of_users_is_bounded);

@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "config/conf.h"
 #include "config/pools_conf.h"
+#include "ipc/mailbox.h"
 #include "ipc/orders.h"
 #include "login/login_auth.h"
 #include "wire/message.h"
@@ -95,6 +96,25 @@ static bool login_too_many(struct client *c)
     return false;
 }
 
+/* There are max_clients: lets it in for the one, in whichever worker, who has been asked for a
+ * password and has been silent for longest. It goes at once, or as soon as its worker has looked;
+ * should it answer in between, there is one client more for a while. */
+static bool login_replaces(struct client *c)
+{
+    struct sessions *ss = c->ss;
+    int64_t before_us = loop_now_us(ss->loop) - LOGIN_SILENT_US;
+    int w = session_take_silent(ss->shared, before_us);
+
+    if (w == -1)
+        return false;
+    if (w == ss->env->ordinal)
+        (void)login_auth_make_room(ss->auth);
+    else if (mailbox_post(ss->env->boxes, ss->env->first_worker_slot + w, MAIL_PLACE_TAKEN, NULL, 0,
+                 -1) == -1)
+        return false; /* it is told of again with the next login there */
+    return session_count_add(ss, INT32_MAX);
+}
+
 /* max_clients, with reserved_connections kept for superusers. Who is one may only be known when a
  * server has said it: login_may_stay. */
 static bool login_count_in(struct client *c, const struct pool *pool)
@@ -103,8 +123,7 @@ static bool login_count_in(struct client *c, const struct pool *pool)
 
     if (pool->role == POOL_ROLE_PLAIN)
         limit -= c->ss->conf->reserved_connections;
-    if (!session_count_add(c->ss, limit) &&
-        !(login_auth_make_room(c->ss->auth) && session_count_add(c->ss, limit)))
+    if (!session_count_add(c->ss, limit) && !login_replaces(c))
         return login_too_many(c);
     c->is_counted = true;
     return true;

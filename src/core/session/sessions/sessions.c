@@ -131,6 +131,7 @@ void sessions_init(struct sessions *ss, struct loop *loop, struct proc_env *env)
 {
     const struct login_worker worker = {.be = &ss->be,
         .env = env,
+        .silent_us = session_silent_cell(shm_get(env->shm, SHM_STATS), env->ordinal),
         .preps = &ss->preps,
         .ctx = ss,
         .suspect = suspect,

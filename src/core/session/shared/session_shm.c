@@ -37,7 +37,8 @@ struct session_shared {
     struct {
         _Atomic int32_t nclients;
         _Atomic int32_t nadmins;
-        uint32_t nids; /* given to clients by the workers that had this place */
+        _Atomic int64_t silent_us; /* login_worker.silent_us */
+        uint32_t nids;             /* given to clients by the workers that had this place */
         _Atomic uint64_t count[VIEW_MAX_NODES][COUNT_KINDS];
     } __attribute__((aligned(64))) worker[];
 };
@@ -220,6 +221,7 @@ void session_reclaim_worker(struct shm *shm, int ordinal, void (*drop_mail)(void
     clear_rows(shm_get(shm, SHM_LINKS), ordinal);
     hold_reclaim_worker(shm, ordinal);
     atomic_fetch_sub(&s->nadmins, atomic_exchange(&s->worker[ordinal].nadmins, 0));
+    atomic_store(&s->worker[ordinal].silent_us, 0);
     limits_reclaim(shm, ordinal, drop_lost_mail, &lost);
 }
 
@@ -256,6 +258,30 @@ bool session_count_add(struct sessions *ss, int limit)
         return false;
     atomic_fetch_add(&s->worker[ss->env->ordinal].nclients, 1);
     return true;
+}
+
+_Atomic int64_t *session_silent_cell(struct session_shared *s, int ordinal)
+{
+    return &s->worker[ordinal].silent_us;
+}
+
+int session_take_silent(struct session_shared *s, int64_t before_us)
+{
+    int64_t oldest_us = before_us;
+    int64_t at_us;
+    int found = -1;
+    int i;
+
+    for (i = 0; i < s->nworkers; i++) {
+        at_us = atomic_load(&s->worker[i].silent_us);
+        if (at_us != 0 && at_us < oldest_us) {
+            oldest_us = at_us;
+            found = i;
+        }
+    }
+    if (found != -1 && !atomic_compare_exchange_strong(&s->worker[found].silent_us, &oldest_us, 0))
+        return -1; /* somebody else has it, or it has answered */
+    return found;
 }
 
 uint32_t session_next_client_id(struct sessions *ss)
