@@ -183,13 +183,15 @@ def test_encryption_requests_refused(pgpool, codes):
         assert w.value("select 42") == "42"
 
 
-@pytest.mark.parametrize("code", [SSL_CODE, GSSENC_CODE], ids=["ssl", "gss"])
-def test_same_encryption_request_twice(pgpool, code):
+@pytest.mark.parametrize("code, minor", [(SSL_CODE, 5679), (GSSENC_CODE, 5680)], ids=["ssl", "gss"])
+def test_same_encryption_request_twice(pgpool, code, minor):
     w = Wire(pgpool.address)
     w.send(request_code(code))
     assert w.take(1) == b"N"
     w.send(request_code(code))
-    assert_refused(w.read_eof(), "0A000")
+    found = w.read_eof()
+    assert_refused(found, "0A000")
+    assert found[0].text == f"unsupported frontend protocol 1234.{minor}: server supports 3.0 to 3.2"
 
 
 # ---- protocol 3.2 and newer

@@ -227,7 +227,7 @@ void client_goodbye_on_no_wait(void *owner, struct link *link);
 void client_on_startup_bytes(struct client *c, const char *p, const char *end);
 
 /* client_login.c */
-void client_login_begin(struct client *c, const struct startup *st, struct slice packet);
+void client_login_begin(struct client *c, struct slice packet);
 void client_login_input(struct client *c, const char *p, const char *end);
 void client_login_free(struct client *c);
 /* The client goes in the midst of it: nothing waits for it any more. Harmless when it is over. */

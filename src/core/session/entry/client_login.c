@@ -84,9 +84,8 @@ static bool login_count_limits(struct client *c)
 static bool login_too_many(struct client *c)
 {
     const struct conf *conf = c->ss->conf;
-    struct err err;
+    struct err err = {0};
 
-    err_clear(&err);
     err_set_fatal(&err, "53300", "Sorry, too many clients already");
     err_hint(
         &err, "Raise max_clients, or let clients disconnect that do nothing: SHOW POOL_CLIENTS.");
@@ -159,15 +158,13 @@ static struct slice login_name(struct slice name)
 }
 
 /* Copies the packet, so that names and parameters live as long as the login. */
-static void login_keep(struct client_login *login, const struct startup *st, struct slice packet)
+static void login_keep(struct client_login *login, struct slice packet)
 {
     struct startup again;
-    struct err err;
+    struct err err = {0};
     unsigned i;
 
     buf_put(&login->packet, packet.p, packet.n);
-    err_clear(&err);
-    (void)st;
     (void)startup_decode(buf_slice(&login->packet), &again, &err);
     login->version = again.version > PROTO_3_2 ? PROTO_3_2 : again.version;
     login->startup.version = login->version;
@@ -188,9 +185,8 @@ static void login_keep(struct client_login *login, const struct startup *st, str
 
 static void login_all_down(struct client *c)
 {
-    struct err err;
+    struct err err = {0};
 
-    err_clear(&err);
     err_set_fatal(&err, "08S01", "pgpool is not accepting any new connections");
     err_detail(&err, "all backend nodes are down, pgpool requires at least one valid node");
     err_hint(&err, "repair the backend nodes: pgpool uses them again by itself. Its log says what "
@@ -202,11 +198,10 @@ static void login_all_down(struct client *c)
 static bool login_may_replicate(struct client *c)
 {
     const struct conf *conf = c->ss->conf;
-    struct err err;
+    struct err err = {0};
 
     if (!conf_writes_everywhere(conf) || !slice_eq_str(c->login->startup.replication, "database"))
         return true;
-    err_clear(&err);
     err_set_fatal(&err, "0A000", "replication=database is not supported in native replication");
     err_hint(&err, "It would write to one of the servers alone: connect to a server itself.");
     client_end(c, &err);
@@ -248,7 +243,7 @@ static bool login_alone(struct client *c, bool is_allowed)
     return true;
 }
 
-void client_login_begin(struct client *c, const struct startup *st, struct slice packet)
+void client_login_begin(struct client *c, struct slice packet)
 {
     struct client_login *login = mem_alloc_zero(sizeof *login);
     const struct pool_settings *set;
@@ -260,7 +255,7 @@ void client_login_begin(struct client *c, const struct startup *st, struct slice
     login->client = c;
     list_init(&login->look_node);
     pool_request_init(&login->req);
-    login_keep(login, st, packet);
+    login_keep(login, packet);
     if (c->ss->console != NULL && c->ss->console->take(c))
         return;
     set = pools_conf_find(c->ss->conf, login->startup.database, login->startup.user);
@@ -348,16 +343,12 @@ void client_do_welcome(struct client *c)
     client_unpark(c);
 }
 
-/* pgpool has just started: the session's own link is to go to the primary. */
+/* Until servers were looked at once more, up to failover_wait in all; false when that is over. */
 static bool login_waits_for_look(struct client *c)
 {
     struct client_login *login = c->login;
     struct sessions *ss = c->ss;
 
-    (void)view_refresh(ss->env->shm, &ss->view);
-    if (!ss->view.is_looking || c->kind->pool_mode(c) != CONF_POOL_SESSION ||
-        c->pool->cluster_node >= POOLS_FIRST_TARGET)
-        return false;
     if (login->look_until_us == 0)
         login->look_until_us = loop_now_us(ss->loop) + ss->conf->failover_wait_ms * 1000;
     if (loop_now_us(ss->loop) >= login->look_until_us)
@@ -368,6 +359,16 @@ static bool login_waits_for_look(struct client *c)
     if (!timer_is_armed(&ss->view_timer))
         timer_start(ss->loop, &ss->view_timer, LOOK_AGAIN_MS);
     return true;
+}
+
+/* pgpool has just started: the session's own link is to go to the primary. */
+static bool login_needs_look(struct client *c)
+{
+    struct sessions *ss = c->ss;
+
+    (void)view_refresh(ss->env->shm, &ss->view);
+    return ss->view.is_looking && c->kind->pool_mode(c) == CONF_POOL_SESSION &&
+           c->pool->cluster_node < POOLS_FIRST_TARGET;
 }
 
 void client_do_acquire(struct client *c)
@@ -385,7 +386,8 @@ void client_do_acquire(struct client *c)
             login_all_down(c);
         return;
     }
-    if ((!was_waiting && login_alone(c, login_is_to_resume(c))) || login_waits_for_look(c))
+    if ((!was_waiting && login_alone(c, login_is_to_resume(c))) ||
+        (login_needs_look(c) && login_waits_for_look(c)))
         return;
     if (req->may_reuse)
         pool_role_ask(req->pool);
@@ -431,23 +433,16 @@ void client_do_acquire(struct client *c)
 static bool login_again(struct client *c, struct link *link)
 {
     struct client_login *login = c->login;
-    struct sessions *ss = c->ss;
+    const struct sessions *ss = c->ss;
 
     if (c->link != link || !link_holds_slot(link) || !ss->view.is_streaming ||
         ss->view.primary_epoch == 0 || ss->view.nnodes < 2 ||
         pools_conf_find(ss->conf, login->startup.database, login->startup.user)->target !=
-            POOLS_NO_TARGET)
-        return false;
-    if (login->look_until_us == 0)
-        login->look_until_us = loop_now_us(ss->loop) + ss->conf->failover_wait_ms * 1000;
-    if (loop_now_us(ss->loop) >= login->look_until_us)
+            POOLS_NO_TARGET ||
+        !login_waits_for_look(c))
         return false;
     c->link = NULL;
     login->req.link = NULL;
-    list_push_back(&ss->looking, &login->look_node);
-    client_row_state(c, CLIENT_STATE_WAITING, WAIT_REASON_NO_PRIMARY);
-    if (!timer_is_armed(&ss->view_timer))
-        timer_start(ss->loop, &ss->view_timer, LOOK_AGAIN_MS);
     return true;
 }
 
@@ -544,7 +539,8 @@ void client_login_input(struct client *c, const char *p, const char *end)
         if (p[0] != FE_PASSWORD || !message_may_be(bytes) || bytes > PROTO_AUTH_MAX_BYTES + 1) {
             if (client_auth_wants(client_auth_of(c)) == CLIENT_AUTH_NOTHING)
                 break; /* early: it waits for the session to begin */
-            client_end_text(c, "08P01", "expected password response, got message type %d", p[0]);
+            client_end_text(
+                c, "08P01", "expected password response, got message type %d", (unsigned char)p[0]);
             return;
         }
         if ((size_t)(end - p) < bytes)

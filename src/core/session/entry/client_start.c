@@ -12,34 +12,28 @@
 
 #include "client/client_tls_int.h"
 
-static void start_refuse(struct client *c, const struct err *err)
-{
-    client_end(c, err); /* and the log says why */
-}
-
 /* The answer decides how the bytes behind the request are to be read: there must not be any. */
 static void start_refuse_behind(struct client *c, bool is_tls)
 {
-    struct err err;
+    struct err err = {0};
 
-    err_clear(&err);
     err_set_fatal(&err, "08P01", "received unencrypted data after %s request",
         is_tls ? "SSL" : "GSSAPI encryption");
     err_detail(&err, "Either the client does not know the protocol, or somebody between it and "
                      "here adds bytes of his own.");
-    start_refuse(c, &err);
+    client_end(c, &err);
 }
 
 /* SSLRequest or GSSENCRequest, each at most once. False when the client was sent away. */
 static bool start_on_encryption(struct client *c, bool is_tls, bool has_more)
 {
-    struct err err;
+    struct err err = {0};
 
-    err_clear(&err);
     if (is_tls ? c->asked_tls : c->asked_gss) {
-        err_set_fatal(
-            &err, "0A000", "unsupported frontend protocol 1234.5679: server supports 3.0 to 3.2");
-        start_refuse(c, &err);
+        err_set_fatal(&err, "0A000",
+            "unsupported frontend protocol 1234.%s: server supports 3.0 to 3.2",
+            is_tls ? "5679" : "5680");
+        client_end(c, &err);
         return false;
     }
     c->asked_tls = c->asked_tls || is_tls;
@@ -55,7 +49,7 @@ static bool start_on_encryption(struct client *c, bool is_tls, bool has_more)
         return stream_send(&c->stream, "N", 1) == 0;
     if (client_tls_on_request(c, &err) == 0)
         return true;
-    start_refuse(c, &err);
+    client_end(c, &err);
     return false;
 }
 
@@ -81,13 +75,12 @@ static void start_on_cancel(struct client *c, const struct startup *st)
 void client_on_startup_bytes(struct client *c, const char *p, const char *end)
 {
     struct startup st;
-    struct err err;
+    struct err err = {0};
     enum startup_kind kind;
 
-    err_clear(&err);
     if (p < end && client_tls_is_direct(c, p)) {
         if (client_tls_on_direct(c, slice_of(p, (size_t)(end - p)), &err) == -1)
-            start_refuse(c, &err);
+            client_end(c, &err);
         return;
     }
     while (p < end) {
@@ -111,10 +104,10 @@ void client_on_startup_bytes(struct client *c, const char *p, const char *end)
             client_end(c, NULL);
             return;
         case STARTUP_BAD:
-            start_refuse(c, &err);
+            client_end(c, &err);
             return;
         case STARTUP_NORMAL:
-            client_login_begin(c, &st, slice_of(p, st.packet_bytes));
+            client_login_begin(c, slice_of(p, st.packet_bytes));
             p += st.packet_bytes;
             client_login_input(c, p, end);
             return;
