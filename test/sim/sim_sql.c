@@ -194,6 +194,7 @@ struct row {
 static bool call(struct pg_session *s, const char *name, char arg[3][PG_VALUE_BYTES], char *value,
     struct buf *out)
 {
+    struct pg_portal *portal;
     int var;
 
     if (strncmp(name, "pg_catalog.", 11) == 0)
@@ -227,6 +228,11 @@ static bool call(struct pg_session *s, const char *name, char arg[3][PG_VALUE_BY
     if (strcmp(name, "held_locks") == 0) {
         snprintf(value, PG_VALUE_BYTES, "%d", s->nlocks);
         return true;
+    }
+    if (s->in_query) { /* known as the text is looked at, before there is a portal */
+        portal = pg_find_portal(s, slice_of("", 0));
+        if (portal != NULL)
+            portal->used = false;
     }
     pg_error(s, out, "42883", "function %s() does not exist", name);
     return false;

@@ -256,14 +256,18 @@ static void lost_between(struct client *c, struct loss *l)
         client_after_quiet(c);
 }
 
-/* A BEGIN is on its way, its answer owed. One whose answer is behind us without its tag did not
- * happen. */
+/* A BEGIN is on its way, and the first statement whose answer is owed. One whose answer is behind us
+ * without its tag did not happen, nor did one behind another statement of its sequence: what the
+ * client is told of that skips it. */
 static bool begins_one(const struct sstate *s, const struct expect *owed)
 {
+    unsigned n = 0; /* up to that statement */
     const struct tx_end *e;
 
+    while (n < owed->len && (expect_peek(owed, n++) & OP_MASK) != OP_EXECUTE)
+        ;
     for (e = s->errand->ends; e != NULL; e = e->next)
-        if (e->kind == TX_END_BEGINS && e->serial - owed->nended < owed->len)
+        if (e->kind == TX_END_BEGINS && e->serial - owed->nended < n)
             return true;
     return false;
 }
