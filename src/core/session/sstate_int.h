@@ -434,12 +434,6 @@ bool effects_takes_advisory_locks(const struct sql_stmt *st);
 bool effects_is_unlock(struct slice function);
 /* One statement of a string; all of it when that is not known. */
 struct slice effects_stmt_text(const struct sql_stmt *st, struct slice sql);
-/* What an EXECUTE of SQL runs in the end, and its facts, made beside those that are in use. It is
- * an EXECUTE itself when there are too many, one behind the other. NULL: nothing that changes the
- * session, or it is not known. is_counted: it runs once. */
-#define SSTATE_MAX_EXECUTES 8
-const struct sql_facts *effects_executed(const struct client *c, const struct sql_stmt *st,
-    const struct names_entry **last, bool *is_counted);
 /* What has to be known before a statement is sent. */
 /* What is then on its link, and followed by nobody. DISCARD ALL undoes a setting, and no MORE. */
 enum sstate_leaves { SSTATE_LEAVES_NOTHING, SSTATE_LEAVES_SETTING, SSTATE_LEAVES_MORE };

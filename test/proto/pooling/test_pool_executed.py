@@ -46,7 +46,7 @@ EXECUTED = {
     "lock": ("select pg_advisory_lock(6001)", ["execute s", "select pg_advisory_unlock(6001)", "execute s",
                                                "select pg_advisory_unlock_all()"], LOCKS),
     "deallocate": ("deallocate all", ["execute s"], "execute s"),
-    "prepare": ("prepare exec_y as select 7", ["execute s", "execute s", "deallocate all"], "execute exec_y"),
+    "prepare": ("prepare exec_y as select 7", ["execute s", "deallocate all"], "execute exec_y"),
     "begin": ("begin", ["execute s", "commit"], WORK),
 }
 
@@ -68,7 +68,6 @@ CHAINED = {
     "read": ([parse("select 7", "p")], ["execute s", "execute s", "deallocate p", "execute s"], WORK),
     "temporary": ([parse("create temp table chain_t(a int)", "p")], ["execute s", "drop table chain_t"], "select * from chain_t"),
     "begin": ([parse("begin", "p")], ["execute s", "set work_mem = '7MB'", "rollback"], WORK),
-    "deallocate": ([parse("deallocate all", "p")], ["execute s", "execute s"], "execute p"),
     "explain": ([parse("select set_config('work_mem', '6MB', false)", "x"),
                  parse("explain (analyze, costs off, timing off, summary off) execute x", "p")], ["execute s", "discard all"], WORK),
     "nothing": ([], ["execute s"], WORK),
@@ -90,11 +89,8 @@ def test_execute_of_execute(t, what, by):
 
 # What is executed makes or drops a statement by its name: the client's own are there, and nobody else's.
 NAMING = {
-    "prepare": ("prepare y as select 7", ["execute s", "execute s", "deallocate y", "execute s"]),
-    "prepare, taken": ("prepare y as select 7", [query("prepare y as select 8"), "execute s", "deallocate y", "execute s"]),
     "prepare, taken by the protocol": ("prepare y as select 7", [parse("select 8", "y") + SYNC, "execute s"]),
     "deallocate": ("deallocate y", [query("prepare y as select 8"), "execute s", "execute s"]),
-    "deallocate by the protocol": ("deallocate y", [parse("select 8", "y") + SYNC, "execute s", "execute s"]),
     "itself": ("prepare s as select 7", ["execute s"]),
 }
 
@@ -118,6 +114,21 @@ def test_execute_of_what_names_another(t, what, by):
         c.ready()
         for w in (c, c, other, other):
             w.simple("execute y")
+
+
+def test_execute_of_what_prepares(pg, start_pool):
+    """What it makes is not known to pgpool; the client is tied to its connection, and nobody else's statement is taken for it."""
+    pool = start_pool(pg.address, num_init_children=1, pool_mode="transaction", max_backend_connections=2)
+    with login(pool) as c, login(pool) as other:
+        other.simple("prepare y as select 'of another client'")
+        c.send(parse("prepare y as select 7", "s"), SYNC)
+        c.ready()
+        assert states(c.simple("execute s")) == []
+        found = c.simple("execute y")
+        assert states(found) in ([], ["26000"]) and b"of another client" not in b"".join(m.body for m in found)
+        assert len({c.value("select pg_backend_pid()") for _ in range(4)}) == 1
+        assert other.value("execute y") == "of another client"
+        c.simple("discard all")
 
 
 @MODES

@@ -447,28 +447,6 @@ WARM static void note_stmt(struct client *c, const struct sql_stmt *st, struct s
     note_calls(c, st, sql);
 }
 
-/* EXECUTE in SQL: what was prepared happens. */
-static void note_executed(struct client *c, const struct sql_stmt *st)
-{
-    const struct names_entry *n;
-    bool is_counted;
-    const struct sql_facts *facts = effects_executed(c, st, &n, &is_counted);
-    struct prep *prep;
-
-    if (facts == NULL)
-        return;
-    if (!is_counted) {
-        remember(c->sstate);
-        pin(c, PIN_BIT(SETTING)); /* how often it is executed is not known here */
-        return;
-    }
-    prep = n->prep == NULL ? NULL : prep_ref(n->prep); /* it may drop itself */
-    if (facts->stmts[0].kind == SQL_PREPARE)
-        follow_sql_note_prepare(c, &facts->stmts[0], names_entry_sql(n));
-    note_stmt(c, &facts->stmts[0], names_entry_sql(n));
-    prep_unref(&prep);
-}
-
 /* Behind what was noted of a statement. */
 WARM static void note_end_of_text(struct client *c, struct slice sql)
 {
@@ -528,7 +506,6 @@ WARM void follow_note(struct client *c, struct slice sql, const struct sql_facts
         if (facts->stmts[i].kind == SQL_PREPARE)
             follow_sql_note_prepare(c, &facts->stmts[i], sql);
         note_stmt(c, &facts->stmts[i], sql);
-        note_executed(c, &facts->stmts[i]);
     }
     if (e.pins != 0)
         pin(c, e.pins);

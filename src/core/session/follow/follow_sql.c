@@ -14,6 +14,9 @@
 
 #include "sstate_int.h"
 
+/* More EXECUTE, one behind the other, are not followed. */
+#define MAX_EXECUTES 8
+
 /* Code runs that may prepare statements under any name: none that others left may be there. */
 static void forget_all_named(struct client *c, struct feed_run *run)
 {
@@ -42,7 +45,7 @@ static void put_named(struct client *c, struct feed_run *run, struct slice name,
     const struct names_entry *n = names_find(&c->sstate->names, name);
     struct slice next;
 
-    if (n == NULL || depth > SSTATE_MAX_EXECUTES) {
+    if (n == NULL || depth > MAX_EXECUTES) {
         lent_forget_foreign(c, run, name);
         return;
     }
@@ -286,7 +289,7 @@ static void load_executed(struct client *c, struct feed_run *run, struct slice n
     struct names_entry *n = names_find(&c->sstate->names, name);
     struct slice next;
 
-    if (n == NULL || depth > SSTATE_MAX_EXECUTES) {
+    if (n == NULL || depth > MAX_EXECUTES) {
         lent_forget_foreign(c, run, name);
         return;
     }

@@ -248,61 +248,20 @@ static bool executes(const struct sql_stmt *st)
                (st->kind != SQL_EXPLAIN || (st->flags & SQL_F_ANALYZE) != 0));
 }
 
-/* The facts of a statement that has a name, beside those that are in use. */
-static const struct sql_facts *facts_of_name(const struct client *c, const struct names_entry *n)
-{
-    struct sql_facts *facts = arena_alloc_zero(c->ss->scratch, sizeof *facts);
-
-    (void)sql_parse(c->ss->scratch, names_entry_sql(n), facts);
-    return facts->status == SQL_OK && facts->nstmts == 1 ? facts : NULL;
-}
-
-WARM const struct sql_facts *effects_executed(const struct client *c, const struct sql_stmt *st,
-    const struct names_entry **last, bool *is_counted)
-{
-    const struct sql_facts *facts = NULL;
-    const struct names_entry *n;
-    unsigned i;
-
-    *is_counted = true;
-    for (i = 0; executes(st) && i < SSTATE_MAX_EXECUTES; i++) {
-        n = names_find(&c->sstate->names, st->name);
-        if (n == NULL || (n->prep != NULL && !n->prep->has_effects) ||
-            (n->prep == NULL && !may_have_effects(slice_of_str(n->sql))))
-            return NULL;
-        *is_counted = *is_counted && st->kind == SQL_EXECUTE;
-        *last = n;
-        facts = facts_of_name(c, n);
-        if (facts == NULL)
-            return NULL;
-        st = facts->stmts;
-    }
-    return facts;
-}
-
-/* EXECUTE does what was prepared, which by the protocol may be anything. */
+/* EXECUTE does what was prepared, which by the protocol may be anything. Who runs by SQL what may
+ * change the session is tied to the link where that happens: nobody follows it. */
 static void effects_of_execute(
     const struct client *c, const struct sql_stmt *st, struct effects *out)
 {
-    const struct names_entry *n;
-    struct effects e;
-    struct slice text;
-    bool is_counted;
-    const struct sql_facts *facts = effects_executed(c, st, &n, &is_counted);
+    const struct names_entry *n = executes(st) ? names_find(&c->sstate->names, st->name) : NULL;
+    bool may = n != NULL && (n->prep == NULL ? may_have_effects(slice_of_str(n->sql))
+                                             : n->prep->has_effects);
 
-    if (facts == NULL)
+    if (!may)
         return;
-    text = names_entry_sql(n);
-    effects_of(facts, text, &e);
-    if (executes(&facts->stmts[0]) || slice_contains(text, "pg_temp") ||
-        (facts->stmts[0].kind == SQL_PREPARE && !may_have_effects(text)))
-        e.pins |= ROWS_PIN(PIN_REASON_UNKNOWN); /* further names, made and named by it */
-    if (e.pins != 0)
-        e.changes = SSTATE_CHANGES_SESSION;
-    out->pins |= e.pins;
-    out->look = out->look || e.look;
-    out->leaves = out->leaves < e.leaves ? e.leaves : out->leaves;
-    out->changes = out->changes < e.changes ? e.changes : out->changes;
+    out->pins |= ROWS_PIN(PIN_REASON_UNKNOWN);
+    out->leaves = SSTATE_LEAVES_MORE;
+    out->changes = SSTATE_CHANGES_SESSION;
 }
 
 WARM void effects_here(
@@ -385,6 +344,15 @@ WARM uint32_t effects_judge(const struct sql_facts *facts, struct slice sql)
     if (facts->traits != NULL)
         *facts->traits = traits;
     return traits;
+}
+
+/* The facts of a statement that has a name, beside those that are in use. */
+static const struct sql_facts *facts_of_name(const struct client *c, const struct names_entry *n)
+{
+    struct sql_facts *facts = arena_alloc_zero(c->ss->scratch, sizeof *facts);
+
+    (void)sql_parse(c->ss->scratch, names_entry_sql(n), facts);
+    return facts->status == SQL_OK && facts->nstmts == 1 ? facts : NULL;
 }
 
 struct slice effects_names_next(const struct client *c, const struct names_entry *n)
