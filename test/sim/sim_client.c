@@ -307,15 +307,10 @@ static bool expect_more(struct sim_client *c)
  * more went wrong than once, or for long. */
 static bool is_needless(const struct sim_client *c, const struct errmsg *m)
 {
-    bool follows = world.opts.mode == WORLD_TRANSACTION || world.opts.nnodes > 1;
-    bool rolls_back = c->script.is_rollback && c->in_flight == 1 && c->before.tx != 'I';
     bool is_alone = world.opts.nnodes > 1 && c->in_flight == 1 && c->before.tx == 'I' &&
                     c->present == FE_QUERY && !c->had_reply &&
                     sim.now_us - c->since_us < FAILOVER_WAIT_US;
 
-    if (rolls_back && world.opts.mode != WORLD_STATEMENT && follows && !world.opts.may_pin &&
-        !c->script.is_opaque)
-        return true; /* whatever becomes of its link, it is over */
     if (!is_alone)
         return false;
     if (c->script.is_read)
@@ -667,7 +662,7 @@ static void client_ask(struct sim_client *c)
     buf_put(&c->out, msgs.data, msgs.len);
     buf_put(&c->asked, msgs.data, msgs.len);
     if (c->in_flight > 0)
-        c->script.is_read = c->script.is_write = c->script.is_rollback =
+        c->script.is_read = c->script.is_write =
             false; /* what runs with others shares their fate */
     if (c->in_flight == 0) {
         c->since_us = sim.now_us;

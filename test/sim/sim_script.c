@@ -218,7 +218,6 @@ static void write_transaction(struct script *s, struct buf *out)
         return;
     }
     put_query(out, sql);
-    s->is_rollback = strcmp(sql, "rollback") == 0 || strcmp(sql, "abort") == 0;
     if (strcmp(sql, "commit") == 0 || strcmp(sql, "rollback") == 0 || sql[0] == 'e' ||
         strcmp(sql, "abort") == 0)
         s->tx = 'I';
@@ -572,7 +571,7 @@ static void write_extended(struct script *s, struct buf *out)
 void script_write(struct script *s, struct buf *out)
 {
     s->n++;
-    s->asked_sleep = s->is_read = s->is_write = s->is_rollback = false;
+    s->asked_sleep = s->is_read = s->is_write = false;
     if (world.opts.wide && sim_one_in(3)) {
         write_wide(s, out);
         return;

@@ -202,7 +202,6 @@ struct script {
     bool asked_sleep;  /* the last request takes long: it may be cancelled */
     bool is_read;      /* it is one read, and nothing but that */
     bool is_write;     /* it is one row that is written */
-    bool is_rollback;  /* it is a lone ROLLBACK */
 };
 
 /* Appends one request (a query, or messages up to Sync) to `out`. */

@@ -43,16 +43,15 @@ enum client_pace {
 
 /* What the router may have to know of, beside statements and their transactions. */
 enum route_event {
-    ROUTED_UNREAD,   /* a query was sent that nobody has looked into */
-    ROUTED_UNKNOWN,  /* what was sent may do anything to the schema */
-    ROUTED_CALL,     /* a function call was sent: of one that every server has */
-    ROUTED_CODE,     /* a function call was sent: of one that somebody has made */
-    ROUTED_SETTLED,  /* the exchange is over */
-    ROUTED_REFUSED,  /* it is not made: it was in the way of a question, or waited for a link */
-    ROUTED_CANCELED, /* what waits is not made: its client has cancelled it */
-    ROUTED_DISCARD,  /* DISCARD ALL was done */
-    ROUTED_COMMIT,   /* the transaction has ended without its link */
-    ROUTED_ROLLBACK,
+    ROUTED_UNREAD,     /* a query was sent that nobody has looked into */
+    ROUTED_UNKNOWN,    /* what was sent may do anything to the schema */
+    ROUTED_CALL,       /* a function call was sent: of one that every server has */
+    ROUTED_CODE,       /* a function call was sent: of one that somebody has made */
+    ROUTED_SETTLED,    /* the exchange is over */
+    ROUTED_REFUSED,    /* it is not made: it was in the way of a question, or waited for a link */
+    ROUTED_CANCELED,   /* what waits is not made: its client has cancelled it */
+    ROUTED_DISCARD,    /* DISCARD ALL was done */
+    ROUTED_COMMIT,     /* the transaction has ended without its link */
     ROUTED_VIRTUAL_END /* a transaction has ended of which no server knew */
 };
 

@@ -395,6 +395,8 @@ static inline int exchange_node_of_write(const struct client *c, int node)
 }
 /* The messages of the exchange are kept as long as it may be sent again. */
 void leg_keep(struct client *c, struct slice msgs);
+/* What is kept is a transaction of its own, which nothing stands in front of. */
+bool leg_may_resend(const struct client *c);
 /* PGPOOL EXPLAIN: what the statement itself would ask or wait for is asked first. False: nothing.
  */
 bool exchange_asks_first(struct client *c, struct slice sql);
@@ -483,10 +485,6 @@ void follow_note(struct client *c, struct slice sql, const struct sql_facts *fac
 void follow_note_unread(struct client *c);
 /* CALL or DO: in a sequence it may commit what is in front of it, or undo that. */
 void follow_note_code(struct client *c);
-/* How many ops of a link that dies, from the one at the head, are those of a ROLLBACK by itself and
- * its end, nothing of its own told yet: the transaction is over, whatever became of the server's
- * word. 0: they are something else. */
-unsigned follow_owed_rollback(const struct sstate *s, const struct link *link);
 /* A statement of the client has ended with `tag`, which is passed on. */
 void follow_note_tag(struct client *c, struct slice tag);
 /* An exchange is over. */
@@ -592,9 +590,8 @@ void lent_names_settle(struct client *c);
 /* The exchange is over on its link, of which the client has been told nothing, and will be sent
  * again: its names are what they were before it. */
 void lent_names_undo(struct client *c);
-/* The link is dead: what it said of statements before that holds. `all_worked`: so does what it has
- * not said. */
-void lent_names_settle_told(struct client *c, struct link *link, bool all_worked);
+/* The link is dead: what it said of statements before that holds. */
+void lent_names_settle_told(struct client *c, struct link *link);
 
 /* lent_put.c: messages of ours, their replies swallowed */
 void lent_put_close(struct client *c, struct feed_run *run, struct slice name);

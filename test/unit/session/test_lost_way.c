@@ -42,7 +42,6 @@ static const struct case_ cases[] = {
     {"... that was refused, too", PHASE_ATTACHED, LOST_OWES | LOST_MAY_REPEAT | LOST_WAS_REFUSED,
         LOST_REPEATED},
     {"a write that a standby refused", PHASE_ATTACHED, LOST_OWES | LOST_WAS_REFUSED, LOST_PUT_BACK},
-    {"ROLLBACK", PHASE_ATTACHED, LOST_OWES | LOST_IS_ROLLBACK, LOST_ROLLED_BACK},
     {"the tag was told, the end was not", PHASE_ATTACHED, LOST_OWES | LOST_IS_OVER,
         LOST_BEHIND_END},
     {"a read that left was parked", PHASE_SYNCING, LOST_OWES | LOST_HAS_HOME, LOST_HOMEWARD},

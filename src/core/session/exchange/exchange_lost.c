@@ -32,9 +32,8 @@
 struct loss {
     struct link *link;
     enum phase phase;
-    bool was_tied;    /* the session, to it */
-    unsigned facts;   /* enum lost_fact */
-    unsigned nrolled; /* so many ops that are owed are those of a ROLLBACK by itself */
+    bool was_tied;  /* the session, to it */
+    unsigned facts; /* enum lost_fact */
     struct err reason;
 };
 
@@ -256,8 +255,8 @@ static void lost_between(struct client *c, struct loss *l)
         client_after_quiet(c);
 }
 
-/* A BEGIN is on its way, and the first statement whose answer is owed. One whose answer is behind us
- * without its tag did not happen, nor did one behind another statement of its sequence: what the
+/* A BEGIN is on its way, and the first statement whose answer is owed. One whose answer is behind
+ * us without its tag did not happen, nor did one behind another statement of its sequence: what the
  * client is told of that skips it. */
 static bool begins_one(const struct sstate *s, const struct expect *owed)
 {
@@ -335,32 +334,6 @@ static void answer_end(struct client *c, const struct expect *owed, const struct
     answer_owed(c, owed, 1, err, 'I');
 }
 
-/* The ops of a ROLLBACK are answered as the server would have. */
-static void answer_rollback(
-    struct client *c, const struct expect *owed, unsigned n, const struct err *err)
-{
-    struct buf out = {0};
-    unsigned i;
-
-    for (i = 0; i < n; i++) {
-        unsigned op = expect_peek(owed, i);
-        unsigned kind = op & OP_MASK;
-
-        if ((op & (OP_SWALLOW | OP_QUIET)) != 0)
-            continue;
-        if (kind == OP_PARSE || kind == OP_MADE_PARSED)
-            wire_put_empty(&out, BE_PARSE_COMPLETE);
-        if (kind == OP_BIND)
-            wire_put_empty(&out, BE_BIND_COMPLETE);
-        if (kind == OP_QUERY || kind == OP_EXECUTE)
-            wire_put_command_complete(&out, "ROLLBACK");
-        if (kind == OP_QUERY || kind == OP_SYNC)
-            wire_put_ready(&out, 'I');
-    }
-    client_send(c, &out);
-    answer_owed(c, owed, n, err, 'I');
-}
-
 /* What was SET and is rolled back now was told to the client: the next link puts that right. When
  * the link was not up to date yet nothing of the kind can have happened. */
 static void remember_parameters(struct sstate *s, const struct link *link)
@@ -402,7 +375,6 @@ static void lost_behind_end(struct client *c, const struct link *link)
         follow_end_lost(s);
     }
     lost_roll_back(c);
-    s->errand->leave.was_out = s->errand->leave.was_out || s->errand->place == PLACE_OUT;
     s->errand->place = PLACE_HOME;
     s->errand->sending = SENDING_AS_IT_COMES;
     s->errand->nresent = 0;
@@ -446,22 +418,17 @@ static void keep_lost_words(struct sstate *s, const struct err *err)
 }
 
 /* What became of the client's transaction. True when all of the exchange is done but its end. */
-static bool lost_transaction(
-    struct client *c, const struct link *link, enum lost_way way, bool in_tx)
+static bool lost_transaction(struct client *c, const struct link *link, bool in_tx)
 {
     struct sstate *s = c->sstate;
 
     lost_roll_back(c);
-    if (way == LOST_ROLLED_BACK) {
-        follow_end_lost(s);
-        c->kind->routed(c, ROUTED_ROLLBACK);
-    } else if (in_tx) {
+    if (in_tx)
         follow_forget_ends(s); /* the next link counts anew */
-    } else if (s->errand->ended != NULL) {
+    else if (s->errand->ended != NULL)
         return keep_told(c, link);
-    } else {
+    else
         follow_end_lost(s); /* SAVEPOINT outside of a transaction, its error on the way */
-    }
     return false;
 }
 
@@ -503,14 +470,14 @@ static void lost_attached(struct client *c, struct loss *l, enum lost_way way)
     struct sstate *s = c->sstate;
     struct link *link = l->link;
     const struct expect *owed = &link->expect;
-    bool in_tx = way != LOST_ROLLED_BACK && is_in_transaction(s, link);
+    bool in_tx = is_in_transaction(s, link);
     bool was_kept = s->again.what != AGAIN_NO; /* its error, from the client */
     bool is_done;
 
     s->again.what = AGAIN_NO;
     if (was_kept)
         link->expect.failed = false; /* not told */
-    is_done = lost_transaction(c, link, way, in_tx);
+    is_done = lost_transaction(c, link, in_tx);
     if (link->pool->cluster_node != c->pool->cluster_node)
         avoid_node(c, link->pool->cluster_node);
     if (way == LOST_REPEATED) {
@@ -528,9 +495,7 @@ static void lost_attached(struct client *c, struct loss *l, enum lost_way way)
     fail_lost_tx(c, link, &l->reason, in_tx);
     s->errand->nresent = 0;
     say_end(c, owes_end(l));
-    if (way == LOST_ROLLED_BACK)
-        answer_rollback(c, owed, l->nrolled, &l->reason);
-    else if (is_done)
+    if (is_done)
         answer_end(c, owed, &l->reason);
     else if (owed->len > 0)
         answer_owed(c, owed, 0, &l->reason, in_tx ? 'E' : 'I');
@@ -628,7 +593,7 @@ static void lost_names(struct client *c, const struct loss *l)
     const struct expect *owed = &l->link->expect;
 
     if ((l->facts & (LOST_MAY_REPEAT | LOST_WAS_REFUSED)) == 0)
-        lent_names_settle_told(c, l->link, l->nrolled > 0 && l->nrolled == owed->len);
+        lent_names_settle_told(c, l->link);
     s->exchange.saw_error = (l->facts & LOST_IS_OVER) == 0;
     s->errand->lost_query = expect_head(owed) == OP_QUERY ? owed->nended + 1 : 0;
     lent_names_settle(c);
@@ -687,7 +652,6 @@ static void carry_out(struct client *c, struct loss *l, enum lost_way way)
         break;
     case LOST_REPEATED:
     case LOST_PUT_BACK:
-    case LOST_ROLLED_BACK:
     case LOST_FAILS:
         lost_attached(c, l, way);
         break;
@@ -715,11 +679,8 @@ static void look_at_loss(struct client *c, struct loss *l)
     lost_loan(c, in_message);
     if (l->phase != PHASE_ATTACHED || is_tied || in_message)
         return;
-    l->nrolled = follow_owed_rollback(s, link);
     if (is_over(c, link))
         l->facts |= LOST_IS_OVER;
-    else if (l->nrolled > 0)
-        l->facts |= LOST_IS_ROLLBACK;
     else
         l->facts |= fact_if(exchange_may_send_again(c, link), LOST_MAY_REPEAT) |
                     fact_if(was_only_refused(s, link), LOST_WAS_REFUSED);
@@ -729,7 +690,7 @@ void exchange_on_lost(void *owner, struct link *link, const struct err *err, boo
 {
     struct client *c = owner;
     struct sstate *s = c->sstate;
-    struct loss l = {link, (enum phase)s->phase, lent_is_tied_to(c, link), 0, 0, {0}};
+    struct loss l = {link, (enum phase)s->phase, lent_is_tied_to(c, link), 0, {0}};
     bool was_kept = link == s->kept;
 
     (void)told;

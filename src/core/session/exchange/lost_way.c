@@ -28,8 +28,6 @@ enum lost_way lost_way_of(enum phase phase, unsigned facts)
         return LOST_BETWEEN;
     if ((facts & LOST_IS_OVER) != 0)
         return LOST_BEHIND_END;
-    if ((facts & LOST_IS_ROLLBACK) != 0)
-        return LOST_ROLLED_BACK;
     if ((facts & LOST_MAY_REPEAT) != 0)
         return LOST_REPEATED;
     return (facts & LOST_WAS_REFUSED) != 0 ? LOST_PUT_BACK : LOST_FAILS;

@@ -9,27 +9,25 @@
 
 /* What is known, as bits. */
 enum lost_fact {
-    LOST_IS_TIED = 0x01,     /* the link had something that no other can have */
-    LOST_IN_MESSAGE = 0x02,  /* one of either side has come in part */
-    LOST_HAS_HOME = 0x04,    /* it ran a read that had left its transaction */
-    LOST_OWES = 0x08,        /* replies */
-    LOST_IS_OVER = 0x10,     /* all of the exchange is done, and told but for its end */
-    LOST_IS_ROLLBACK = 0x20, /* what it owes begins with the reply to a ROLLBACK by itself */
-    LOST_MAY_REPEAT = 0x40,  /* it reads, and nothing of the answer was told */
-    LOST_WAS_REFUSED = 0x80  /* it was not done, and its client has not heard of that */
+    LOST_IS_TIED = 0x01,    /* the link had something that no other can have */
+    LOST_IN_MESSAGE = 0x02, /* one of either side has come in part */
+    LOST_HAS_HOME = 0x04,   /* it ran a read that had left its transaction */
+    LOST_OWES = 0x08,       /* replies */
+    LOST_IS_OVER = 0x10,    /* all of the exchange is done, and told but for its end */
+    LOST_MAY_REPEAT = 0x20, /* it reads, and nothing of the answer was told */
+    LOST_WAS_REFUSED = 0x40 /* it was not done, and its client has not heard of that */
 };
 
 enum lost_way {
-    LOST_OPENING,     /* one that logged in: another is tried, or its client hears why not */
-    LOST_ENDS,        /* the client goes, too */
-    LOST_JUDGING,     /* what it wanted fails, and the transaction that was on the link */
-    LOST_BETWEEN,     /* nothing of the client's was under way on it */
-    LOST_BEHIND_END,  /* the end is told here */
-    LOST_REPEATED,    /* the read is made again */
-    LOST_PUT_BACK,    /* what was refused is sent again as soon as there is a primary */
-    LOST_ROLLED_BACK, /* that is true, whoever says so */
-    LOST_FAILS,       /* an error for each request that is owed, the transaction failed */
-    LOST_HOMEWARD,    /* the read had not begun: it need not leave its transaction */
+    LOST_OPENING,    /* one that logged in: another is tried, or its client hears why not */
+    LOST_ENDS,       /* the client goes, too */
+    LOST_JUDGING,    /* what it wanted fails, and the transaction that was on the link */
+    LOST_BETWEEN,    /* nothing of the client's was under way on it */
+    LOST_BEHIND_END, /* the end is told here */
+    LOST_REPEATED,   /* the read is made again */
+    LOST_PUT_BACK,   /* what was refused is sent again as soon as there is a primary */
+    LOST_FAILS,      /* an error for each request that is owed, the transaction failed */
+    LOST_HOMEWARD,   /* the read had not begun: it need not leave its transaction */
     LOST_OUT_REPEATED,
     LOST_OUT_OVER,
     LOST_OUT_FAILS /* a read that has left fails, and its transaction with it */

@@ -483,7 +483,7 @@ static bool is_full_of_pending(struct client *c)
     if (c->link->expect.skipping)
         lent_names_settle(c);
     else if (c->link->expect.nnotes > 0)
-        lent_names_settle_told(c, c->link, false);
+        lent_names_settle_told(c, c->link);
     return c->sstate->errand->way.npending >= NAMES_MAX_PENDING;
 }
 

@@ -50,15 +50,13 @@ void lent_names_undo(struct client *c)
     names_undo_first(&c->sstate->errand->way, &heard, n, worked);
 }
 
-void lent_names_settle_told(struct client *c, struct link *link, bool all_worked)
+void lent_names_settle_told(struct client *c, struct link *link)
 {
     const struct names_heard heard = heard_of(c);
     uint64_t worked;
     unsigned n = expect_take_notes(&link->expect, &worked);
 
     names_settle_first(&c->sstate->errand->way, &heard, n, worked);
-    if (all_worked)
-        names_settle_first(&c->sstate->errand->way, &heard, UINT32_MAX, UINT64_MAX);
 }
 
 HOT void lent_names_settle(struct client *c)

@@ -155,8 +155,7 @@ WARM void plan_routed(struct client *c, enum route_event event)
         note_end(b, false);
         break;
     case ROUTED_COMMIT:
-    case ROUTED_ROLLBACK:
-        note_end(b, event == ROUTED_COMMIT);
+        note_end(b, true);
         break;
     }
 }

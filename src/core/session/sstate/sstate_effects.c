@@ -254,8 +254,8 @@ static void effects_of_execute(
     const struct client *c, const struct sql_stmt *st, struct effects *out)
 {
     const struct names_entry *n = executes(st) ? names_find(&c->sstate->names, st->name) : NULL;
-    bool may = n != NULL && (n->prep == NULL ? may_have_effects(slice_of_str(n->sql))
-                                             : n->prep->has_effects);
+    bool may = n != NULL &&
+               (n->prep == NULL ? may_have_effects(slice_of_str(n->sql)) : n->prep->has_effects);
 
     if (!may)
         return;
