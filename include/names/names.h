@@ -99,7 +99,6 @@ struct names_pending {
 /* A Describe whose answer tells the columns of a statement. */
 struct names_watch {
     uint32_t serial; /* of its op */
-    bool is_ours;
     struct names_entry *name;
 };
 

@@ -99,20 +99,15 @@ enum again_retry { AGAIN_NEVER, AGAIN_IF_ROUTED, AGAIN_ANYWHERE };
 struct exchange_again {
     uint8_t what : 2;     /* enum again_why */
     uint8_t retry : 2;    /* enum again_retry */
-    bool may_resend : 1;  /* it is a transaction of its own */
     bool may_replan : 1;  /* when a plan is stale */
     bool reply_begun : 1; /* the client has seen something of its answer */
     bool is_behind : 1;   /* the sequence was sent while something else ran */
 };
 
-static inline bool again_may_be_sent(const struct exchange_again *a)
-{
-    return a->retry != AGAIN_NEVER || a->may_replan || a->may_resend;
-}
 static inline void again_forget(struct exchange_again *a)
 {
     a->retry = AGAIN_NEVER;
-    a->may_replan = a->may_resend = false;
+    a->may_replan = false;
 }
 
 /* What is not known of the statements that a link has. */
@@ -158,7 +153,6 @@ enum tx_leave_rule { TX_ONE_SNAPSHOT, TX_SEES_COMMITS, TX_READS_LEAVE };
 struct tx_leave {
     uint8_t rule : 2;     /* enum tx_leave_rule */
     uint8_t snapshot : 2; /* enum plan_snapshot: the client has read in it elsewhere */
-    bool was_out : 1;     /* a read did leave */
     bool portal_left : 1; /* the home has another unnamed portal than the client believes */
 };
 
@@ -168,13 +162,14 @@ static inline void tx_leave_no_more(struct tx_leave *l)
         l->rule = TX_SEES_COMMITS;
 }
 
-/* What leg_repair put right, should it be cut short: a cancel request, a timeout. */
+enum mend_part { MEND_SETTINGS = 1, MEND_PINS = 2, MEND_NAMES = 4 };
+
+/* What leg_repair puts right. It counts as due until that is done: a cancel request or a timeout
+ * may cut it short. */
 struct mend {
-    struct varset *vars; /* as the link had it before; NULL mostly */
-    uint8_t tries;       /* in a row, of the same */
-    bool was_cut_short;  /* the present one */
-    bool of_names;       /* it is of statements, too */
-    bool of_pins;        /* it asks what ties the session, too */
+    uint8_t parts;      /* of enum mend_part: of the present one */
+    uint8_t tries;      /* in a row, of the same */
+    bool was_cut_short; /* the present one */
 };
 
 /* The question what columns a statement has on the link (follow_columns.c), of way.looked_at. */

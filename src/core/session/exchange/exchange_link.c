@@ -98,7 +98,7 @@ HOT static void exchange_on_bytes(void *owner, struct link *link, const char *p,
     }
     if (s->phase != PHASE_ATTACHED && link->phase == LINK_LOGIN)
         return; /* of a login that is not the client's */
-    if (again_may_be_sent(&s->again) && !s->again.reply_begun) {
+    if (s->errand->retry.len > 0 && !s->again.reply_begun) {
         aside = aside_bytes(c, link, p, n);
         tell(c, link, p, aside);
         p += aside;
@@ -518,7 +518,7 @@ static bool is_no_primary(struct client *c, const struct link *link, const struc
     const struct sstate *s = c->sstate;
     bool tried = s->errand->nresent > 0;
 
-    if (!slice_eq_str(m->sqlstate, "25006") || !s->again.may_resend || s->again.reply_begun ||
+    if (!slice_eq_str(m->sqlstate, "25006") || !leg_may_resend(c) || s->again.reply_begun ||
         sstate_is_tied(c) || link->pool->cluster_node != c->pool->cluster_node ||
         varset_get(s->vars.client, slice_of_str("default_transaction_read_only")).p != NULL ||
         !plan_again_is_whole(c, buf_slice(&s->errand->retry)))

@@ -73,7 +73,6 @@ static unsigned watch(struct client *c, struct names_entry *n, bool is_ours)
         return op;
     w = &t->way.watched[t->way.nwatched++];
     w->serial = expect_next_serial(&c->link->expect);
-    w->is_ours = is_ours;
     w->name = n;
     return op | OP_COLUMNS;
 }
@@ -133,7 +132,7 @@ void follow_columns_on_told(
         if (w.name != NULL) {
             prepset_set_columns(&link->preps, w.name->prep->id,
                 merged(prepset_columns(&link->preps, w.name->prep->id), columns));
-            if (!w.is_ours)
+            if (!expect_head_is_ours(&link->expect))
                 w.name->told = merged(w.name->told, columns);
         }
     }

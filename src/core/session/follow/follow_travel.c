@@ -65,8 +65,8 @@ static bool has_just_begun(const struct sstate *s)
     const struct errand *t = s->errand;
 
     return s->tx != SSTATE_TX_VIRTUAL ||
-           (!t->leave.was_out && t->leave.snapshot == PLAN_SNAPSHOT_NONE &&
-               t->tx.client == s->vars.client && t->tx.link == s->vars.link);
+           (t->leave.snapshot == PLAN_SNAPSHOT_NONE && t->tx.client == s->vars.client &&
+               t->tx.link == s->vars.link);
 }
 
 bool follow_waiter_can_travel(const struct client *c)

@@ -53,8 +53,6 @@ HOT static void errand_free(struct sessions *ss, struct sstate *s)
         sstate_vars_clear(&t->mark);
     if (t->tx.client != NULL || t->tx.link != NULL)
         sstate_vars_clear(&t->tx);
-    if (t->mend.vars != NULL)
-        varset_unref(&t->mend.vars);
     if (!paramset_is_empty(&t->told))
         paramset_free(&t->told);
     buf_empty(&begin);
@@ -491,84 +489,93 @@ static void put_repair(const struct sstate *s, struct buf *sql)
     varset_unref(&to);
 }
 
+/* The parts that are under way are done. */
+static void repaired(struct client *c)
+{
+    struct sstate *s = c->sstate;
+    unsigned parts = s->errand->mend.parts;
+
+    s->errand->mend = (struct mend){0};
+    if ((parts & MEND_SETTINGS) != 0) {
+        s->reset_seen = false;
+        varset_assign(&s->vars.link, s->vars.client);
+        varset_assign(&c->link->vars, s->vars.client);
+    }
+    if ((parts & MEND_PINS) != 0)
+        s->look_at_pins = false;
+    if ((parts & MEND_NAMES) != 0) {
+        s->loan.doubt = LOAN_SURE;
+        prepset_clear(&c->link->preps);
+    }
+}
+
+/* Some are the client's, and nobody could make them again. */
+static void doubt_names(struct client *c)
+{
+    if (c->sstate->loan.doubt == LOAN_MAY_LACK)
+        prepset_doubt(&c->link->preps);
+    c->sstate->loan.doubt = LOAN_MAY_HAVE;
+}
+
 bool leg_repair(struct client *c, enum phase meanwhile)
 {
     struct sstate *s = c->sstate;
+    struct mend *mend = &s->errand->mend;
     struct feed_run run = {0};
     struct buf sql = {0};
     char tx = c->link->tx_status;
-    bool repair = s->reset_seen && tx != 'E';
     bool is_unread = (s->pins & ROWS_PIN(PIN_REASON_UNKNOWN)) != 0;
 
-    s->reset_seen =
-        s->reset_seen && tx == 'E'; /* DISCARD ALL, and then a transaction that failed */
-    s->errand->mend.was_cut_short = false;
-    if (repair) {
-        varset_assign(&s->errand->mend.vars, s->vars.link);
+    mend->was_cut_short = false;
+    mend->parts = 0;
+    if (s->reset_seen && tx != 'E') { /* else DISCARD ALL, and then a transaction that failed */
+        mend->parts |= MEND_SETTINGS;
         lent_put_encoding(c, &run, s->vars.link, s->vars.client);
         put_repair(s, &sql);
-        varset_assign(&s->vars.link, s->vars.client);
-        varset_assign(&c->link->vars, s->vars.client);
         if (sql.len > 0)
             lent_put_own_query(c, &run, buf_slice(&sql));
     }
     if (s->look_at_pins && tx == 'I' && (s->kept == NULL || s->kept == c->link)) {
-        s->look_at_pins = false;
-        if (s->pins != 0 && !is_unread) { /* what is not known ties it whatever the answer */
-            s->errand->mend.of_pins = true;
+        mend->parts |= MEND_PINS;
+        if (s->pins != 0 && !is_unread) /* what is not known ties it whatever the answer */
             lent_put_query(c, &run, slice_of_str(pins_query), OP_SWALLOW | OP_ROWS);
-        }
     }
     if (!loan_is_sure(&s->loan) && is_unread) {
-        /* Some are the client's, and nobody could make them again. */
-        if (s->loan.doubt == LOAN_MAY_LACK)
-            prepset_doubt(&c->link->preps);
-        s->loan.doubt = LOAN_MAY_HAVE;
+        doubt_names(c);
     } else if (!loan_is_sure(&s->loan) && tx != 'E') {
-        s->loan.doubt = LOAN_SURE;
-        s->errand->mend.of_names = true;
-        prepset_clear(&c->link->preps);
+        mend->parts |= MEND_NAMES;
         lent_put_own_query(c, &run, slice_of_str("DEALLOCATE ALL"));
     }
     buf_free(&sql);
-    if (run.out.len == 0)
+    if (run.out.len == 0) {
+        repaired(c);
         return false;
+    }
     phase_goto(c, meanwhile);
     feed_flush(c, &run);
     return true;
 }
 
-/* What was to be put right is forgotten. */
-static void repair_done(struct errand *t)
-{
-    if (t->mend.vars != NULL)
-        varset_unref(&t->mend.vars);
-    t->mend = (struct mend){0};
-}
-
 /* Nothing of it failed for its own sake, and doing it twice is as good as once. */
 bool leg_repair_again(struct client *c)
 {
-    struct sstate *s = c->sstate;
-    struct errand *t = s->errand;
+    struct mend *mend = &c->sstate->errand->mend;
 
-    if (!t->mend.was_cut_short || c->link->tx_status != 'I') {
-        repair_done(t);
+    if (!mend->was_cut_short) {
+        repaired(c);
         return false;
     }
-    if (t->mend.tries++ == SSTATE_MAX_REPAIRS) {
-        repair_done(t);
-        link_fail_text(c->link, "08006",
-            "a server connection could not be brought up to date (node %d)",
-            c->link->pool->cluster_node);
-        return true;
+    if (c->link->tx_status != 'I') { /* it is due behind the transaction, which has failed */
+        *mend = (struct mend){0};
+        return false;
     }
-    s->reset_seen = t->mend.vars != NULL;
-    s->look_at_pins = t->mend.of_pins;
-    s->loan.doubt = t->mend.of_names ? LOAN_MAY_HAVE : LOAN_SURE;
-    if (t->mend.vars != NULL)
-        varset_assign(&s->vars.link, t->mend.vars);
-    return leg_repair(c, (enum phase)s->phase);
+    if (mend->tries++ < SSTATE_MAX_REPAIRS)
+        return leg_repair(c, (enum phase)c->sstate->phase);
+    *mend = (struct mend){0};
+    link_fail_text(c->link, "08006",
+        "a server connection could not be brought up to date (node %d)",
+        c->link->pool->cluster_node);
+    return true;
 }
 
 void leg_show_pins(struct client *c)

@@ -15,16 +15,20 @@ void leg_owe_parameters(struct sstate *s)
         sstate_owe_parameters(s);
 }
 
+HOT bool leg_may_resend(const struct client *c)
+{
+    return c->sstate->tx != SSTATE_TX_BEGUN && !c->link->must_clean;
+}
+
 HOT void leg_keep(struct client *c, struct slice msgs)
 {
     struct sstate *s = c->sstate;
 
     s->again.reply_begun = false;
-    s->again.may_resend = s->tx != SSTATE_TX_BEGUN && !c->link->must_clean;
     buf_empty(&s->errand->retry);
     if (msgs.n == 0 || msgs.n > SSTATE_RETRY_MAX)
         again_forget(&s->again);
-    if (again_may_be_sent(&s->again))
+    else if (s->again.retry != AGAIN_NEVER || s->again.may_replan || leg_may_resend(c))
         buf_put(&s->errand->retry, msgs.p, msgs.n);
 }
 
@@ -32,7 +36,6 @@ void leg_stop_keeping(struct client *c)
 {
     struct sstate *s = c->sstate;
 
-    s->again.may_resend = false;
     s->again.may_replan = false;
     buf_empty(&s->errand->retry);
     client_send(c, &s->errand->early);
@@ -82,7 +85,6 @@ WARM bool leg_away_over(struct client *c, bool failed, bool was_cut)
     if (s->errand->place != PLACE_OUT)
         return false;
     s->errand->place = PLACE_HOME;
-    s->errand->leave.was_out = true;
     if (!was_cut) /* else none was bound */
         s->errand->leave.portal_left = s->errand->home != NULL;
     if (s->again.what == AGAIN_AT_HOME) {

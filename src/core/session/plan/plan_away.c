@@ -40,7 +40,6 @@ WARM void plan_away_begin(struct client *c, const struct sql_tx *tx)
 {
     struct errand *t = c->sstate->errand;
 
-    t->leave.was_out = false;
     t->leave.snapshot = PLAN_SNAPSHOT_NONE;
     c->sstate->again.what = AGAIN_NO;
     t->leave.rule = keeps_snapshot(c, tx) ? TX_ONE_SNAPSHOT : TX_SEES_COMMITS;
