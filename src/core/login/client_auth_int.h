@@ -83,8 +83,8 @@ enum auth_told login_auth_told(
     struct login_auth *sa, enum auth_lookup_kind kind, struct slice user, struct slice role);
 void login_auth_put_told(struct login_auth *sa, enum auth_lookup_kind kind, struct slice user,
     struct slice role, enum auth_told told);
-/* The last word about `user`, not too old, when it was that this role may not log in. */
-enum auth_told login_auth_was_barred(struct login_auth *sa, struct slice user);
+/* The last word of AUTH_LOOKUP_LOGIN about `user`, which holds while nobody can be asked. */
+enum auth_told login_auth_last_told(struct login_auth *sa, struct slice user);
 void login_roles_clear(struct login_auth *sa);
 
 /* What tells ways apart: where is asked, by whom and with which query (client_auth_way.c). */

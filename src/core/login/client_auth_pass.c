@@ -112,30 +112,46 @@ static void auth_bar_role(struct client_auth *a, enum auth_told told)
     client_auth_stop(a, &err, NULL);
 }
 
+/* True when that is the end of the login. An expiry date concerns passwords, as in PostgreSQL. */
+static bool auth_role_ends(struct client_auth *a, enum auth_told told)
+{
+    enum auth_server asks = client_auth_remembered(a);
+
+    if (told == AUTH_TOLD_NO || told == AUTH_TOLD_NO_ROLE) {
+        auth_bar_role(a, told);
+        return true;
+    }
+    a->needs_server =
+        told == AUTH_TOLD_EXPIRED && asks == AUTH_SERVER_UNKNOWN; /* may ask for none */
+    if (told != AUTH_TOLD_EXPIRED || asks == AUTH_SERVER_TRUST || a->needs_server)
+        return false;
+    client_auth_deny(a, "The role's password has expired.");
+    return true;
+}
+
 static void auth_on_role_seen(struct auth_wait *w, const struct err *err)
 {
     struct client_auth *a = LIST_ENTRY(w, struct client_auth, wait);
-    enum auth_told barred;
+    enum auth_told last;
 
     if (!client_auth_is_live(a))
         return;
-    barred = login_auth_was_barred(a->sa, auth_role(a));
-    if (err != NULL && barred != AUTH_TOLD_NOTHING) {
-        auth_bar_role(a, barred);
-        return;
-    }
-    if (err != NULL) { /* nobody can be asked: as if there were nobody to ask */
-        login_auth_put_told(a->sa, AUTH_LOOKUP_LOGIN, auth_role(a), slice_of("", 0), AUTH_TOLD_YES);
+    a->role = AUTH_ROLE_SURE;
+    if (err != NULL) {
+        last = login_auth_last_told(a->sa, auth_role(a));
+        if (auth_role_ends(a, last))
+            return;
+        if (last != AUTH_TOLD_EXPIRED) /* as if there were nobody to ask */
+            login_auth_put_told(
+                a->sa, AUTH_LOOKUP_LOGIN, auth_role(a), slice_of("", 0), AUTH_TOLD_YES);
         a->role = AUTH_ROLE_SEEN;
-    } else {
-        a->role = AUTH_ROLE_SURE;
     }
     client_auth_pass(a);
 }
 
 /* True when it goes on later, or is over. A server that opens a link for this client looks by
  * itself; auth_query has said it with the secret; who would be asked about another cluster's roles
- * is not known. An expiry date concerns passwords, as in PostgreSQL. */
+ * is not known. */
 static bool auth_looks_at_role(struct client_auth *a)
 {
     struct auth_way way = login_auth_find_role_way(a->sa->be->conf);
@@ -146,12 +162,8 @@ static bool auth_looks_at_role(struct client_auth *a)
         (a->answer == AUTH_ANSWER_JUDGES && a->server_user == NULL) ||
         a->who.req->pool->cluster_node >= POOLS_FIRST_TARGET || !auth_way_is_there(&way))
         return false;
-    if (auth_lookup_is_hopeless(a->sa, &way)) {
-        told = login_auth_was_barred(a->sa, role);
-        if (told != AUTH_TOLD_NOTHING)
-            auth_bar_role(a, told);
-        return told != AUTH_TOLD_NOTHING;
-    }
+    if (auth_lookup_is_hopeless(a->sa, &way))
+        return auth_role_ends(a, login_auth_last_told(a->sa, role));
     told = login_auth_told(a->sa, AUTH_LOOKUP_LOGIN, role, slice_of("", 0));
     if (told == AUTH_TOLD_NOTHING) {
         a->step = AUTH_STEP_LOOKUP;
@@ -162,18 +174,7 @@ static bool auth_looks_at_role(struct client_auth *a)
     }
     if (a->role == AUTH_ROLE_UNSEEN)
         a->role = AUTH_ROLE_SEEN;
-    if (told == AUTH_TOLD_NO || told == AUTH_TOLD_NO_ROLE) {
-        auth_bar_role(a, told);
-        return true;
-    }
-    if (told == AUTH_TOLD_YES || client_auth_remembered(a) == AUTH_SERVER_TRUST)
-        return false;
-    if (client_auth_remembered(a) == AUTH_SERVER_UNKNOWN) {
-        a->needs_server = true; /* which may ask for no password */
-        return false;
-    }
-    client_auth_deny(a, "The role's password has expired.");
-    return true;
+    return auth_role_ends(a, told);
 }
 
 /* The secret came just now, by a query of ours that asks for no role that may not log in. */

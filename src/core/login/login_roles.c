@@ -14,8 +14,8 @@
 /* At least this long sr_check_user is believed about a role that may log in, or may not. */
 #define LOGIN_BELIEVED_MS 1000
 /* So long a role that was not to log in stays out while nobody can be asked about it. */
-#define BARRED_FOR_US INT64_C(600000000)
-#define ROLE_ANSWERS  4096
+#define LAST_TOLD_US INT64_C(600000000)
+#define ROLE_ANSWERS 4096
 
 struct role_answer {
     struct hash_node node;
@@ -83,15 +83,15 @@ enum auth_told login_auth_told(
     return r->told;
 }
 
-enum auth_told login_auth_was_barred(struct login_auth *sa, struct slice user)
+enum auth_told login_auth_last_told(struct login_auth *sa, struct slice user)
 {
     struct buf key = {0};
     const struct role_answer *r = role_find(sa, AUTH_LOOKUP_LOGIN, user, slice_of("", 0), &key);
 
     buf_free(&key);
-    if (r == NULL || loop_now_us(sa->be->loop) - r->at_us >= BARRED_FOR_US)
+    if (r == NULL || loop_now_us(sa->be->loop) - r->at_us >= LAST_TOLD_US)
         return AUTH_TOLD_NOTHING;
-    return r->told == AUTH_TOLD_NO || r->told == AUTH_TOLD_NO_ROLE ? r->told : AUTH_TOLD_NOTHING;
+    return r->told;
 }
 
 void login_auth_put_told(struct login_auth *sa, enum auth_lookup_kind kind, struct slice user,

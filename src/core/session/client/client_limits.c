@@ -247,9 +247,8 @@ static void limits_end(struct client *c, const struct deadline *d)
 {
     struct client_log_scope scope;
     char text[LIMIT_TEXT_BYTES];
-    struct err err;
+    struct err err = {0};
 
-    err_clear(&err);
     if (d->limit == LIMIT_IDLE) {
         CLIENT_LOG(c, LVL_LOG, "session of user \"%s\" ends: client_idle_limit (%s) is reached",
             c->pool->names, limit_text(d->limit_ms, text));

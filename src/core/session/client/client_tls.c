@@ -38,23 +38,23 @@ struct tls_files {
     char dh[PROC_PATH_BYTES];
 };
 
-static int file_path(const struct conf_gen *gen, const char *name, char *out, struct err *err)
-{
-    out[0] = '\0';
-    return name[0] == '\0' ? 0 : conf_path(gen, name, out, PROC_PATH_BYTES, err);
-}
-
+/* `f` is zeroed. */
 static int file_paths(const struct conf_gen *gen, struct tls_files *f, struct err *err)
 {
     const struct conf *conf = conf_of(gen);
+    const struct {
+        const char *name;
+        char *path;
+    } file[] = {{conf->ssl_cert, f->cert}, {conf->ssl_key, f->key}, {conf->ssl_ca_cert, f->ca},
+        {conf->ssl_ca_cert_dir, f->ca_dir}, {conf->ssl_crl_file, f->crl},
+        {conf->ssl_dh_params_file, f->dh}};
+    size_t i;
 
-    if (file_path(gen, conf->ssl_cert, f->cert, err) == -1 ||
-        file_path(gen, conf->ssl_key, f->key, err) == -1 ||
-        file_path(gen, conf->ssl_ca_cert, f->ca, err) == -1 ||
-        file_path(gen, conf->ssl_ca_cert_dir, f->ca_dir, err) == -1 ||
-        file_path(gen, conf->ssl_crl_file, f->crl, err) == -1)
-        return -1;
-    return file_path(gen, conf->ssl_dh_params_file, f->dh, err);
+    for (i = 0; i < sizeof file / sizeof file[0]; i++)
+        if (file[i].name[0] != '\0' &&
+            conf_path(gen, file[i].name, file[i].path, PROC_PATH_BYTES, err) == -1)
+            return -1;
+    return 0;
 }
 
 struct tls_context *session_tls_make_context(struct tls_env *env, const struct conf_gen *gen,

@@ -129,13 +129,12 @@ bool exchange_login_granted(struct client *c)
 void exchange_login_synced(struct client *c)
 {
     struct link *link = c->link;
-    struct err err;
+    struct err err = {0};
 
     if (!link_own_failed(link)) {
         client_login_welcome(c);
         return;
     }
-    err_clear(&err);
     if (c->sstate->errand->last_words != NULL)
         err = *c->sstate->errand->last_words;
     else {
