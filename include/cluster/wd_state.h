@@ -114,6 +114,8 @@ bool wd_event_get(struct slice in, struct wd_event *e);
  * and *s is as after wd_state_init. */
 void wd_state_put(const struct wd_state *s, struct buf *out);
 bool wd_state_get(struct slice in, struct wd_state *s);
+/* It may be of a release that is newer than this one. */
+bool wd_state_is_newer(struct slice in);
 /* True when `a` and `b` say the same. */
 bool wd_state_equal(const struct wd_state *a, const struct wd_state *b);
 /* True when the disk of `member` is known, and is another one. */

@@ -591,6 +591,11 @@ bool wd_state_get(struct slice in, struct wd_state *s)
     return false;
 }
 
+bool wd_state_is_newer(struct slice in)
+{
+    return in.n > 0 && (uint8_t)in.p[0] > STATE_FORMAT;
+}
+
 bool wd_state_equal(const struct wd_state *a, const struct wd_state *b)
 {
     struct buf x = {0};

@@ -250,3 +250,14 @@ bool wd_codec_get(struct slice in, struct raft_message *m)
         return false;
     }
 }
+
+void wd_codec_free(struct raft_message *m)
+{
+    if (m->type == RAFT_IO_APPEND_ENTRIES && m->append_entries.n_entries > 0) {
+        raft_free(m->append_entries.entries[0].batch);
+        raft_free(m->append_entries.entries);
+    } else if (m->type == RAFT_IO_INSTALL_SNAPSHOT) {
+        raft_configuration_close(&m->install_snapshot.conf);
+        raft_free(m->install_snapshot.data.base);
+    }
+}

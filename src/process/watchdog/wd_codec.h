@@ -16,5 +16,7 @@ bool wd_codec_put(const struct raft_message *m, struct buf *out);
  * The sender's number and address are left to the caller. False: it is malformed, nothing is held.
  */
 bool wd_codec_get(struct slice in, struct raft_message *m);
+/* Frees what wd_codec_get() gave, of a message that libraft is not given. */
+void wd_codec_free(struct raft_message *m);
 
 #endif

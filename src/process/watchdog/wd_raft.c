@@ -19,6 +19,7 @@
 #include "sys/fd.h"
 
 #include "wd_codec.h"
+#include "wd_gate.h"
 #include "wd_match.h"
 #include "wd_rollback.h"
 #include "wd_voice.h"
@@ -92,6 +93,7 @@ struct wd_raft {
     bool is_closed;
     int nproposals;
     char address[WD_MAX_MEMBERS][NAME_BYTES];
+    struct wd_state scratch;
 };
 
 static raft_id id_of(int member)
@@ -201,24 +203,57 @@ static int io_append(struct raft_io *io, struct raft_io_append *req,
     return rc;
 }
 
+/* A snapshot would put what is missing here out of the log of a later, newer build, too. */
+static void be_outdated(struct wd_raft *wr, const char *what)
+{
+    if (!wr->is_outdated)
+        log_at_detail(LVL_WARNING, NULL,
+            "All pgpools of a cluster need one release: pgpool --version on each.",
+            "watchdog: the log of the cluster has %s that this release does not understand: this "
+            "pgpool does not lead until it is as new as the others",
+            what);
+    wr->is_outdated = true;
+}
+
+static void tell_unread(struct wd_raft *wr, int from)
+{
+    if (log_limit_pass(&wr->unread_limit))
+        log_at_detail(LVL_WARNING, NULL,
+            "All pgpools of a cluster need one version: pgpool --version on each.",
+            "watchdog: a message of pgpool %d could not be read", from);
+}
+
+/* False: it is not for libraft, and nothing is held. */
+static bool read_message(struct wd_raft *wr, int from, struct slice body, struct raft_message *m)
+{
+    enum wd_gate found;
+
+    if (!wd_codec_get(body, m)) {
+        tell_unread(wr, from);
+        return false;
+    }
+    m->server_id = id_of(from);
+    m->server_address = wr->address[from];
+    found = wd_gate_judge(&wr->raft, m, &wr->scratch);
+    if (found == WD_GATE_PASS)
+        return true;
+    if (found == WD_GATE_NEWER)
+        be_outdated(wr, "a snapshot");
+    else
+        tell_unread(wr, from);
+    wd_codec_free(m);
+    return false;
+}
+
 void wd_raft_take(struct wd_raft *wr, int from, struct slice body)
 {
     struct raft_message m;
     bool has_voice;
     int role;
 
-    if (wr->is_broken || wr->recv == NULL)
+    if (wr->is_broken || wr->recv == NULL || !read_message(wr, from, body, &m))
         return;
-    if (!wd_codec_get(body, &m)) {
-        if (log_limit_pass(&wr->unread_limit))
-            log_at_detail(LVL_WARNING, NULL,
-                "All pgpools of a cluster need one version: pgpool --version on each.",
-                "watchdog: a message of pgpool %d could not be read", from);
-        return;
-    }
     wake_clock(wr);
-    m.server_id = id_of(from);
-    m.server_address = wr->address[from];
     if (!wd_rollback_take(&wr->rollback, &wr->raft, &m)) {
         break_off(wr, "a change of the members cannot be taken back");
         return;
@@ -297,18 +332,6 @@ static bool read_event(const struct raft_buffer *buf, struct wd_event *e)
         n--;
     }
     return false;
-}
-
-/* A snapshot would put what is missing here out of the log of a later, newer build, too. */
-static void be_outdated(struct wd_raft *wr, const char *what)
-{
-    if (!wr->is_outdated)
-        log_at_detail(LVL_WARNING, NULL,
-            "All pgpools of a cluster need one release: pgpool --version on each.",
-            "watchdog: the log of the cluster has %s that this release does not understand: this "
-            "pgpool does not lead until it is as new as the others",
-            what);
-    wr->is_outdated = true;
 }
 
 static int fsm_apply(struct raft_fsm *fsm, const struct raft_buffer *buf, void **result)

@@ -60,8 +60,7 @@ bool wd_rollback_is_settled(const struct raft *r, raft_id leaving)
     return nknow > nvoters / 2;
 }
 
-/* NULL: the log has none of that number. */
-static const struct raft_entry *entry_at(const struct raft_log *log, raft_index index)
+const struct raft_entry *wd_rollback_entry(const struct raft_log *log, raft_index index)
 {
     size_t n =
         log->front <= log->back ? log->back - log->front : log->size - log->front + log->back;
@@ -75,13 +74,13 @@ static const struct raft_entry *entry_at(const struct raft_log *log, raft_index 
  * another one. */
 static bool takes_back(const struct raft *r, const struct raft_append_entries *a)
 {
-    const struct raft_entry *own = entry_at(&r->log, a->prev_log_index);
+    const struct raft_entry *own = wd_rollback_entry(&r->log, a->prev_log_index);
     unsigned i;
 
     if (a->term < r->current_term || (own != NULL && own->term != a->prev_log_term))
         return false; /* it refuses the message */
     for (i = 0; i < a->n_entries; i++) {
-        own = entry_at(&r->log, a->prev_log_index + 1 + i);
+        own = wd_rollback_entry(&r->log, a->prev_log_index + 1 + i);
         if (own != NULL && own->term != a->entries[i].term)
             return a->prev_log_index + 1 + i <= r->configuration_uncommitted_index;
     }
@@ -94,7 +93,8 @@ bool wd_rollback_take(struct wd_rollback *rb, struct raft *r, const struct raft_
 
     wd_rollback_before_change(rb, r);
     if (r->configuration_uncommitted_index == 0 || m->type != RAFT_IO_APPEND_ENTRIES ||
-        !takes_back(r, &m->append_entries) || entry_at(&r->log, r->configuration_index) != NULL)
+        !takes_back(r, &m->append_entries) ||
+        wd_rollback_entry(&r->log, r->configuration_index) != NULL)
         return true;
     if (rb->index != r->configuration_index || copy_conf(&rb->conf, &copy) != 0)
         return false;

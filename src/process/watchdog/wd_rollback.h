@@ -27,6 +27,8 @@ void wd_rollback_before_change(struct wd_rollback *rb, struct raft *r);
 bool wd_rollback_is_settled(const struct raft *r, raft_id leaving);
 /* To be called before libraft is given `m`. False: it must not be given it. */
 bool wd_rollback_take(struct wd_rollback *rb, struct raft *r, const struct raft_message *m);
+/* NULL: the log has none of that number. */
+const struct raft_entry *wd_rollback_entry(const struct raft_log *log, raft_index index);
 void wd_rollback_fini(struct wd_rollback *rb);
 
 #endif

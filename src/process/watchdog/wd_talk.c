@@ -219,11 +219,12 @@ static void take_pong(struct wd *w, int from, struct wire_reader *r)
     uint64_t without = wire_reader_left(r) > 0 ? get_u64(r) : 0;
     int64_t since_ms;
 
-    if (r->bad || !wd_is_leading(w) || wd_raft_term(w->raft) != term || ago_ms < 0)
+    if (r->bad || !wd_is_leading(w) || wd_raft_term(w->raft) != term || sent_ms < 0 ||
+        sent_ms > wd_addr_boot_ms() || ago_ms < 0 || theirs_ms < 0)
         return;
     since_ms = sent_ms - ago_ms - shorter_ms(w, from, theirs_ms);
     w->other[from].is_without = without == 1;
-    if (sent_ms <= wd_addr_boot_ms() && since_ms > w->other[from].granted_boot_ms)
+    if (since_ms > w->other[from].granted_boot_ms)
         w->other[from].granted_boot_ms = since_ms;
     wd_lease_step(w);
 }

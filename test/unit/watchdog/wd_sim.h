@@ -9,6 +9,7 @@
 #include "cluster/decide.h"
 #include "config/conf.h"
 #include "process/watchdog/wd_int.h"
+#include "process/watchdog/wd_gate.h"
 #include "process/watchdog/wd_match.h"
 #include "process/watchdog/wd_rollback.h"
 #include "process/watchdog/wd_voice.h"

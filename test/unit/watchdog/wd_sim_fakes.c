@@ -243,12 +243,29 @@ static struct pool *pool_of_io(const struct raft_io *io)
         sim_fail("nobody's libraft");
     return &world.pool[i];
 }
+
+/* What a sound one sends is let in, whatever happens. */
+static void check_gate(const struct pool *p, const struct raft_message *m)
+{
+    static struct wd_state scratch;
+    struct raft_message copy = *m;
+
+    if (m->type == RAFT_IO_INSTALL_SNAPSHOT) {
+        struct raft_buffer *data = &copy.install_snapshot.data;
+
+        data->len -= (size_t)((const char *)data->base)[data->len - 1];
+    }
+    if (wd_gate_judge(p->raft, &copy, &scratch) != WD_GATE_PASS)
+        sim_fail("a message is not let in");
+}
+
 static void guarded_recv(struct raft_io *io, struct raft_message *m)
 {
     struct pool *p = pool_of_io(io);
     bool has_voice;
     int role;
 
+    check_gate(p, m);
     if (!wd_rollback_take(&p->rollback, p->raft, m))
         sim_fail("nobody knows who the members were");
     if (m->type == RAFT_IO_APPEND_ENTRIES)
