@@ -187,8 +187,8 @@ static void stored_on_looked_up(struct auth_wait *w, const struct err *err)
     timer_stop(a->sa->be->loop, &a->patience);
     if (!client_auth_is_live(a) || stored_asks_elsewhere(a))
         return;
-    if (err == NULL)
-        stored_settle(a, INT64_MAX);
+    if (err == NULL) /* of this turn: nothing may have been asked about the user, see stored_whom */
+        stored_settle(a, 0);
     else
         stored_go_on_unsure(a);
 }

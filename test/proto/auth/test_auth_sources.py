@@ -274,6 +274,20 @@ def test_looker_without_password_is_said(server, pools):
     assert "nothing in pool_passwd answers it" in pool.log()
 
 
+def test_who_asks_is_judged_by_the_file_from_its_first_entry_on(server, pools):
+    """Servers are not asked about auth_user then; what they said before is no answer, however often nobody fails by it."""
+    server.rows("alter role postgres password 'old'")
+    try:
+        pool = pools([server.address], hba=SCRAM_ALL, passwd="somebody:else\n", auth_user="postgres", auth_dbname="postgres",
+                     num_init_children=1)
+        assert come(pool, "postgres", "old") == "in"
+        house.put(pool.home / "pool_passwd", "postgres:new\n")
+        wait_for("the old password is refused", lambda: come(pool, "postgres", "old") == "28P01")
+        assert come(pool, "postgres", "new") == "in"
+    finally:
+        server.rows("alter role postgres password null")
+
+
 def test_passwd_is_read_again_when_it_changes(server, pools):
     house.make_user(server, "filed", "md5")  # a login by SCRAM cannot be left to such a server
     pool = pools([server.address], hba=SCRAM_ALL, passwd="")
