@@ -35,6 +35,8 @@ struct repl_table {
     uint32_t ncolumns;
     uint32_t nhidden; /* behind them: columns of its table that a view does not show */
     bool is_view;
+    bool can_lock;  /* the user may LOCK it against writers; else it is a table, and he may not */
+    bool is_shared; /* others may write to it while it is read */
 };
 
 /* What is known of tables. `find` gives NULL when the catalogue was not asked yet, and a table
@@ -76,6 +78,9 @@ struct repl_copy_plan {
 /* A statement that takes numbers of more is refused. */
 #define REPL_MAX_SEQUENCES 8
 
+/* As many modes as tables that are read are locked in. */
+#define REPL_MAX_LOCKS 2
+
 struct repl_plan {
     enum repl_verdict verdict;
     const struct sql_table *table;
@@ -87,9 +92,14 @@ struct repl_plan {
     uint32_t first_param; /* the number of the first of them */
     /* What may still differ between nodes: a call, by name; n is 0 when there is nothing. */
     struct slice differs;
+    bool skips_locked; /* SKIP LOCKED: passes over rows that others hold in this moment */
+    /* What locks the tables that it goes by (replicate/reads.h): statements, on each node first. */
+    struct slice locks[REPL_MAX_LOCKS];
+    uint32_t nlocks;
     /* The table whose rows get numbers of a sequence: to be locked (insert_lock); NULL: none. */
     const struct sql_table *serial;
     bool serial_is_view;
+    bool serial_is_free; /* and is not, as the user may not */
     /* Sequences whose numbers it takes, as expressions that can be cast to regclass: to be locked,
      * for several tables may share one. */
     struct slice sequences[REPL_MAX_SEQUENCES];
@@ -132,9 +142,10 @@ void repl_put_name(struct buf *out, struct slice name);
 /* Appends a string constant, right under any setting. */
 void repl_put_literal(struct buf *out, struct slice value);
 
-/* The question about a table, and a row of its answer: columns as named in struct repl_column, and
- * whether it is a view. `relation` is the name as it would be written. */
-#define REPL_TABLE_VALUES 6
+/* The question about a table, and a row of its answer: columns as named in struct repl_column,
+ * whether it is a view, and whether it can be locked (NULL: it need not be). `relation` is the name
+ * as it would be written. */
+#define REPL_TABLE_VALUES 7
 void repl_table_sql(struct slice relation, struct buf *sql);
 /* Reads one into `columns`, behind those that are there, and counts it; the slices are kept. */
 void repl_table_row(

@@ -246,3 +246,26 @@ def test_what_was_bound_in_front_of_a_copy(pair):
         assert error_of(c.ready()).sqlstate == "34000"
         one(c, "insert into q (v) values (8)")
         assert it.equal() and it.nodes[1].value("select string_agg(v::text, ',') from q") == "8"
+
+
+@pytest.mark.parametrize("begins", [False, True])
+def test_the_main_node_alone_refuses_to_begin(pair, begins):
+    """Another one would begin, and wait for data that nobody sends: it is not asked. Nothing has taken a number."""
+    it = pair()
+    with it.client() as c:
+        one(c, "create role clerk login; grant insert, update on q to clerk; grant usage on q_id_seq to clerk")
+    it.nodes[0].rows("revoke all on q from clerk")
+    with it.client(user="clerk") as c:
+        if begins:
+            one(c, "begin")
+        got = c.simple("copy q (v) from stdin")
+        assert error_of(got).sqlstate == "42501" and got[-1].body == (b"E" if begins else b"I")
+        if begins:
+            one(c, "rollback")
+        assert c.value("select 1") == "1"
+    waits.wait_for("nobody is left in a COPY", lambda: not [n for n in it.nodes if n.rows("select 1 from pg_stat_activity where "
+                   "state <> 'idle' and pid <> pg_backend_pid() and backend_type = 'client backend'")])
+    it.nodes[0].rows("grant insert, update on q to clerk")
+    with it.client(user="clerk") as c:
+        fine(copy(c, "copy q (v) from stdin", b"1\n"))
+    assert it.equal() and [r[3] for r in it.status()] == ["up", "up"]

@@ -387,6 +387,16 @@ static bool conf_is_emptied(const char *dir)
     return strcmp(dir, "/tmp") == 0 || strcmp(dir, "/tmp/") == 0 || strcmp(dir, "/dev/shm") == 0;
 }
 
+static void conf_check_commit(struct conf_reading *load, const struct conf *c)
+{
+    if (c->replication_commit == CONF_COMMIT_TWO_PHASE && conf_is_emptied(c->work_dir))
+        CONF_COMPLAIN_AT(load, CONF_WARNING, "work_dir",
+            "Name a folder that survives a restart of the machine, /var/lib/pgpool say.",
+            "work_dir \"%s\" is emptied when the machine starts: what replication_commit = "
+            "two_phase had decided would be forgotten",
+            c->work_dir);
+}
+
 static void conf_check_watchdog(struct conf_reading *load, const struct conf *c)
 {
     if (!c->use_watchdog)
@@ -529,6 +539,7 @@ void conf_check(struct conf_reading *load)
     conf_check_cache(load, c);
     conf_check_tls(load, c);
     conf_check_watchdog(load, c);
+    conf_check_commit(load, c);
     conf_check_old_mode(load);
     if (!load->is_canonical)
         conf_note_unbuilt(load, c);

@@ -50,6 +50,7 @@ static bool begins(struct native *n, struct slice text, const struct sql_stmt *s
         n->gate.ops != NULL || n->wrapped || n->is_open || n->leg[n->main].link->tx_status != 'I' ||
         !is_ascii(text))
         return false;
+    native_note_schema(n, s);
     buf_clear(&n->begin);
     buf_put(&n->begin, text.p, text.n);
     buf_put_byte(&n->begin, ';');
@@ -143,24 +144,25 @@ static struct slice text_of(const struct native *n)
 }
 
 /* What stands in front of the client's text, in one message with it. */
-static void put_front(const struct native_leg *leg, struct buf *out)
+static void put_front(struct native_leg *leg, bool begins, struct buf *out)
 {
-    struct slice begin = text_of(leg->n);
+    struct slice begin = begins ? text_of(leg->n) : slice_of("", 0);
 
     buf_put(out, begin.p, begin.n);
     native_numbers_sql(leg, out);
+    leg->glue = out->len > begin.n ? GLUE_NUMBERS : GLUE_BEGIN;
     if (out->data[out->len - 1] != ';')
         buf_put_byte(out, ';');
+    leg->front = out->len;
 }
 
-void native_begin_put(const struct native *n, struct native_leg *leg, struct buf *out)
+void native_begin_put(const struct native *n, struct native_leg *leg, bool begins, struct buf *out)
 {
     struct slice begin = text_of(n);
     struct buf both = {0};
 
     if (n->ops.len == 1 && n->ops.data[0] == OP_QUERY) {
-        put_front(leg, &both);
-        leg->glue = both.len > begin.n ? GLUE_NUMBERS : GLUE_BEGIN;
+        put_front(leg, begins, &both);
         buf_put(&both, n->out.data + PROTO_HEADER_BYTES, n->out.len - PROTO_HEADER_BYTES - 1);
         wire_put_query(out, buf_slice(&both));
         buf_free(&both);
@@ -182,11 +184,8 @@ void native_begin_put(const struct native *n, struct native_leg *leg, struct buf
 void native_begin_put_error(const struct native_leg *leg, struct buf *error)
 {
     struct buf moved = {0};
-    struct buf front = {0};
 
-    put_front(leg, &front);
-    errmsg_put_moved(&moved, buf_slice(error), front.len);
-    buf_free(&front);
+    errmsg_put_moved(&moved, buf_slice(error), leg->front);
     buf_free(error);
     *error = moved;
 }

@@ -70,6 +70,7 @@ struct native_leg {
     struct buf said;        /* SQLSTATE and text of its error */
     struct buf error;       /* the whole message */
     enum native_glue glue;
+    uint32_t front; /* bytes of ours in front of the client's text, in one message with it */
 };
 
 /* What the round under way is about: what happens when all that were asked have answered. */
@@ -135,8 +136,9 @@ struct native_table {
 
 /* What the transaction changes. */
 struct native_told {
-    bool schema; /* others are told once more at its end */
-    bool names;  /* by SET, which its end may take back */
+    bool schema;              /* others are told once more at its end */
+    bool names;               /* by SET, which its end may take back */
+    enum sql_isolation level; /* as far as it has said so */
 };
 
 /* What was sent to the main node and what it answered, while it is asked something else. */
@@ -340,9 +342,10 @@ bool native_begin_must_go(const struct native *n, bool changes_it);
 bool native_begin_skips(const struct native *n, unsigned i);
 /* The sequence in n->in may be a BEGIN alone, statement `s` of `text`: as native_begin_answers. */
 bool native_begin_answers_batch(struct native *n, struct slice text, const struct sql_stmt *s);
-/* Appends n->out for a leg, which is about to get it, with the BEGIN that it lacks: the client's,
- * or ours. Of a function call, and where a PREPARE stands in front, that is a Query of its own. */
-void native_begin_put(const struct native *n, struct native_leg *leg, struct buf *out);
+/* Appends n->out for a leg, which is about to get it, with the BEGIN that it lacks, if it does: the
+ * client's, or ours; and with what else stands in front there. Of a function call, and where a
+ * PREPARE stands in front, that is a Query of its own. */
+void native_begin_put(const struct native *n, struct native_leg *leg, bool begins, struct buf *out);
 /* An error of one that did so: as if the client's text had stood there alone. */
 void native_begin_put_error(const struct native_leg *leg, struct buf *error);
 /* A leg has answered. The transaction is over. */
@@ -408,8 +411,8 @@ bool native_numbers_are_hidden(const struct native *n);
  * a sequence of messages. */
 void native_numbers_take_values(struct native *n);
 void native_numbers_take_row(struct native *n, struct slice body);
-/* Appends what puts the sequences of a leg right, in front of the statement; nothing, if it is the
- * main node's. */
+/* Appends what stands in front of the statement on another node than the main one: locks of what it
+ * reads, what puts its sequences right; a SELECT of one row is the last. */
 void native_numbers_sql(const struct native_leg *leg, struct buf *sql);
 
 /* native_functions.c: functions that were there before; else the question, whose answer is taken.
@@ -426,7 +429,7 @@ void native_forget_tables(struct native *n);
 struct native_table *native_table_find(struct native *n, struct slice name);
 /* An exchange is planned: what is known of tables is of the schema as it is. */
 void native_follow_schema(struct native *n);
-/* The statement runs now: what it changes of tables and of names. */
+/* The statement runs now: what it changes of tables and of names; the level of a transaction. */
 void native_note_schema(struct native *n, const struct sql_stmt *s);
 /* Its COMMIT is about to be sent: what it changed will be seen. The transaction is over. */
 void native_tell_schema(struct native *n);

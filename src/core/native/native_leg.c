@@ -310,12 +310,15 @@ void native_send(struct native *n, struct native_leg *leg, bool wraps)
     struct slice out = buf_slice(&n->out);
     bool begins = (wraps && !leg->begun) ||
                   (n->failed < 0 && native_lacks_begin(n, (unsigned)(leg - n->leg)));
+    bool locks = n->step == STEP_OTHERS && n->plan.nlocks > 0 && leg->link->tx_status == 'T';
+    bool glues =
+        (begins || (locks && !n->ex.is_batch)) && n->ops.len == 1 && n->ops.data[0] == OP_QUERY;
 
     leg->glue = GLUE_NONE;
-    if (!begins || n->ops.len != 1 || n->ops.data[0] != OP_QUERY)
+    if (!glues)
         put_numbers(leg);
-    if (begins) {
-        native_begin_put(n, leg, &with_begin);
+    if (begins || glues) {
+        native_begin_put(n, leg, begins, &with_begin);
         out = buf_slice(&with_begin);
     }
     leg->begun = leg->begun || wraps;

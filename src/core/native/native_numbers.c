@@ -91,7 +91,15 @@ void native_numbers_take_row(struct native *n, struct slice body)
 void native_numbers_sql(const struct native_leg *leg, struct buf *sql)
 {
     const struct native *n = leg->n;
+    uint32_t before;
 
-    if (n->nnumbers > 0 && n->step == STEP_OTHERS)
+    if (n->step != STEP_OTHERS)
+        return;
+    for (uint32_t i = 0; !n->ex.is_batch && i < n->plan.nlocks; i++) /* else in the sequence */
+        buf_printf(sql, "%.*s;", (int)n->plan.locks[i].n, n->plan.locks[i].p);
+    before = sql->len;
+    if (n->nnumbers > 0)
         repl_numbers_sql(n->numbers, n->nnumbers, sql);
+    if (before == sql->len && !n->ex.is_batch && n->plan.nlocks > 0)
+        buf_printf(sql, "SELECT 1"); /* a row tells where the locks end */
 }

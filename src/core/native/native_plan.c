@@ -16,6 +16,7 @@
 #include "parser/sql_cache.h"
 #include "replicate/locks.h"
 #include "replicate/nature.h"
+#include "replicate/reads.h"
 #include "route/route_oracle.h"
 #include "wire/message.h"
 #include "wire/reader.h"
@@ -108,19 +109,33 @@ void native_take_answers(struct native *n)
 
 /* ---- tables ---- */
 
-static const struct repl_table *known_table(void *ctx, const struct sql_table *table)
+static struct native_table *find_table(struct native *n, const struct sql_table *table)
 {
-    struct native *n = ctx;
     struct buf name = {0};
     struct native_table *t;
 
     repl_table_name(table, &name);
     t = native_table_find(n, buf_slice(&name));
     buf_free(&name);
+    return t;
+}
+
+static const struct repl_table *known_table(void *ctx, const struct sql_table *table)
+{
+    struct native_table *t = find_table(ctx, table);
+
     if (t == NULL)
         return NULL;
     t->is_used = true;
     return &t->table;
+}
+
+/* What is read is not rewritten: its columns may change meanwhile. */
+static const struct repl_table *read_table(void *ctx, const struct sql_table *table)
+{
+    struct native_table *t = find_table(ctx, table);
+
+    return t == NULL ? NULL : &t->table;
 }
 
 static void ask_columns(struct native *n, const struct sql_table *table)
@@ -423,13 +438,7 @@ bool native_says_that_it_differs(struct native *n, const struct repl_plan *plan)
 /* Whether pgpool_catalog.insert_lock exists; NULL: it is not known. */
 static const struct native_table *row_locks(struct native *n)
 {
-    struct buf name = {0};
-    const struct native_table *t;
-
-    repl_table_name(repl_row_locks(), &name);
-    t = native_table_find(n, buf_slice(&name));
-    buf_free(&name);
-    return t;
+    return find_table(n, repl_row_locks());
 }
 
 static bool has_row_locks(struct native *n)
@@ -437,6 +446,44 @@ static bool has_row_locks(struct native *n)
     const struct native_table *t = row_locks(n);
 
     return t != NULL && t->table.ncolumns > 0;
+}
+
+/* Who may only insert cannot lock the table. Its sequences are locked all the same; what else
+ * numbers its rows is not. */
+static void free_serial(struct native *n, struct repl_plan *plan)
+{
+    const struct repl_table *t = plan->serial == NULL || (has_row_locks(n) && !plan->serial_is_view)
+                                     ? NULL
+                                     : known_table(n, plan->serial);
+
+    plan->serial_is_free = t != NULL && t->is_shared && !t->can_lock;
+    if (plan->serial_is_free && plan->nsequences == 0 && plan->differs.n == 0)
+        plan->differs = plan->serial->name;
+}
+
+/* What a transaction has seen at such a level it goes on to see, on each node as of its own moment;
+ * a level by default_transaction_isolation is not known. */
+static bool has_seen(const struct native *n)
+{
+    return n->told.level >= SQL_ISO_REPEATABLE_READ && !n->wrapped &&
+           n->leg[n->main].link->tx_status == 'T';
+}
+
+static enum native_verdict lock_reads(
+    struct native *n, const struct sql_stmt *stmt, struct repl_plan *plan)
+{
+    static const enum repl_reads_rule rules[] = {[CONF_SUBSELECT_OFF] = REPL_READS_NAMED,
+        [CONF_SUBSELECT_TARGET] = REPL_READS_TARGET,
+        [CONF_SUBSELECT_ALL] = REPL_READS_LOCKED};
+    struct repl_catalog catalog = {read_table, n};
+    enum repl_reads_rule rule = has_seen(n) ? REPL_READS_NAMED : rules[n->ss->conf->subselect_lock];
+
+    if (n->gate.ops != NULL)
+        rule = REPL_READS_SAME;
+    if (repl_reads_plan(n->arena, stmt, &catalog, rule, plan) != REPL_ASK)
+        return native_says_that_it_differs(n, plan) ? NATIVE_REFUSED : NATIVE_GO;
+    ask_columns(n, plan->table);
+    return NATIVE_ASK;
 }
 
 enum native_verdict native_rewrite(
@@ -449,7 +496,7 @@ enum native_verdict native_rewrite(
         return NATIVE_REFUSED;
     if (repl_is_plain(text, stmt)) {
         *plan = (struct repl_plan){0};
-        return NATIVE_GO;
+        return lock_reads(n, stmt, plan);
     }
     switch (repl_rewrite_plan(n->arena, text, stmt, &catalog, false, 0, plan)) {
     case REPL_ASK:
@@ -469,16 +516,44 @@ enum native_verdict native_rewrite(
         ask_columns(n, repl_row_locks());
         return NATIVE_ASK;
     }
+    free_serial(n, plan);
     if (plan->differs.n > 0 || stmt->kind == SQL_EXPLAIN)
         n->place.differs = true;
-    return native_says_that_it_differs(n, plan) ? NATIVE_REFUSED : NATIVE_GO;
+    return lock_reads(n, stmt, plan);
+}
+
+static bool has_insert_lock(
+    struct native *n, struct slice text, const struct sql_stmt *stmt, const struct repl_plan *plan)
+{
+    return repl_must_lock(text, stmt, n->ss->conf->insert_lock, plan->serial != NULL) &&
+           !plan->serial_is_free;
+}
+
+static bool has_table_lock(
+    struct native *n, struct slice text, const struct sql_stmt *stmt, const struct repl_plan *plan)
+{
+    return has_insert_lock(n, text, stmt, plan) ||
+           (stmt->kind == SQL_COPY_FROM && repl_insert_target(stmt) != NULL);
+}
+
+static void put_table_lock(struct native *n, struct slice text, const struct sql_stmt *stmt,
+    const struct repl_plan *plan, struct buf *sql)
+{
+    const struct sql_table *t = plan->serial;
+
+    if (t == NULL)
+        t = repl_insert_target(stmt);
+    if (has_insert_lock(n, text, stmt, plan))
+        repl_lock_sql(slice_of(text.p + t->offset, t->len),
+            has_row_locks(n) && !plan->serial_is_view, sql); /* that of a view is its tables' */
+    else
+        repl_copy_lock_sql(slice_of(text.p + t->offset, t->len), sql);
 }
 
 bool native_lock_sql(struct native *n, struct slice text, const struct sql_stmt *stmt,
     const struct repl_plan *plan, unsigned i, struct buf *sql)
 {
     const struct conf *conf = n->ss->conf;
-    const struct sql_table *t = NULL;
     uint32_t nsequences =
         stmt == NULL ? 0 : repl_sequences_to_lock(text, stmt, conf->insert_lock, plan);
 
@@ -492,16 +567,16 @@ bool native_lock_sql(struct native *n, struct slice text, const struct sql_stmt 
         repl_lobj_lock_sql(slice_of_str(conf->lobj_lock_table), sql);
         return true;
     }
-    if (stmt == NULL || i > 0)
+    if (stmt == NULL)
         return false;
-    if (repl_must_lock(text, stmt, conf->insert_lock, plan->serial != NULL)) {
-        t = plan->serial != NULL ? plan->serial : repl_insert_target(stmt);
-        repl_lock_sql(slice_of(text.p + t->offset, t->len),
-            has_row_locks(n) && !plan->serial_is_view, sql); /* that of a view is its tables' */
-    } else if (stmt->kind == SQL_COPY_FROM && (t = repl_insert_target(stmt)) != NULL) {
-        repl_copy_lock_sql(slice_of(text.p + t->offset, t->len), sql);
+    if (has_table_lock(n, text, stmt, plan) && i-- == 0) {
+        put_table_lock(n, text, stmt, plan, sql);
+        return true;
     }
-    return t != NULL;
+    if (i >= plan->nlocks)
+        return false;
+    buf_put(sql, plan->locks[i].p, plan->locks[i].n);
+    return true;
 }
 
 bool native_compares(const struct native *n)
@@ -671,7 +746,8 @@ static enum native_verdict plan_executed(struct native *n, const struct sql_stmt
             "with arguments that tell the time, where the statement has to be rewritten");
         return NATIVE_REFUSED;
     }
-    if (has_times && plan.serial == NULL && plan.nsequences == 0 && !plan.makes_lobj)
+    if (has_times && plan.serial == NULL && plan.nsequences == 0 && plan.nlocks == 0 &&
+        !plan.makes_lobj)
         return NATIVE_GO; /* its arguments are rewritten */
     n->planned = st->sql;
     n->planned_stmt = &facts->stmts[0];
@@ -681,6 +757,8 @@ static enum native_verdict plan_executed(struct native *n, const struct sql_stmt
         n->plan.serial = plan.serial;
     memcpy(n->plan.sequences, plan.sequences, sizeof plan.sequences);
     n->plan.nsequences = plan.nsequences;
+    memcpy(n->plan.locks, plan.locks, sizeof plan.locks);
+    n->plan.nlocks = plan.nlocks;
     return NATIVE_GO;
 }
 

@@ -504,8 +504,9 @@ static void main_answered(struct native *n)
         n->commit.ops->main_answered(n);
     /* What has taken numbers, or committed, before it failed is to do so on the others, too. */
     native_prepared_settle(n, changes_done(n, first), first->kind != 'E');
+    /* A COPY that is refused when it begins has not: the others would wait for its data. */
     if (first->kind == 'E' && !n->ex.is_commit &&
-        (!native_leaves_some(n) || agree_is_lock_trouble(buf_slice(&first->said)))) {
+        (!native_leaves_some(n) || is_copy(n) || agree_is_lock_trouble(buf_slice(&first->said)))) {
         native_cut_short(n, true);
         if (!prepare_on_others(n, first) && !native_asks_committed(n))
             fail_of(n, first);

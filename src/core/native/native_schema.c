@@ -82,6 +82,8 @@ static void tell(struct native *n)
 
 void native_note_schema(struct native *n, const struct sql_stmt *s)
 {
+    if (s->tx.isolation != SQL_ISO_UNSET)
+        n->told.level = s->tx.isolation;
     if (repl_changes_names(s)) {
         names_mean_others(n);
         n->told.names = true;
@@ -104,6 +106,7 @@ void native_settle_schema(struct native *n)
         tell(n);
     if (n->told.names)
         names_mean_others(n);
+    n->told.level = SQL_ISO_UNSET;
     n->told.schema = false;
     n->told.names = false;
 }

@@ -122,7 +122,8 @@ enum agree_action agree_what_to_do(
 
 bool agree_is_lock_trouble(struct slice said)
 {
-    static const char *const state[] = {"40P01", "40001", "55P03", "57014", "53", "57P0"};
+    /* 25P02: what stood in front of it, as a lock. */
+    static const char *const state[] = {"40P01", "40001", "55P03", "57014", "53", "57P0", "25P02"};
 
     for (unsigned i = 0; i < sizeof state / sizeof state[0]; i++) {
         if (said.n >= strlen(state[i]) && memcmp(said.p, state[i], strlen(state[i])) == 0)

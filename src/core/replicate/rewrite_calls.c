@@ -208,7 +208,7 @@ static void picked_rows(struct repl_work *w)
         return;
     for (uint32_t i = w->from; (w->stmt->flags & SQL_F_LOCKING) != 0 && i < w->to; i++) {
         if (repl_is(w, i, "skip") && repl_is(w, i + 1, "locked"))
-            repl_differs(w, slice_of_str("SKIP LOCKED"));
+            w->plan->skips_locked = true;
     }
     for (uint32_t i = 0; i < w->stmt->nfuncs; i++) {
         struct slice name = w->stmt->funcs[i].name;

@@ -517,6 +517,8 @@ START_TEST(rules_of_the_watchdog)
     conf_report_fini(&report);
     conf_test_warns(
         "work_dir = '/run/p'\nuse_watchdog = on\n", CONF_WARNING, 1, "would forget its votes");
+    conf_test_warns("work_dir = '/tmp'\nreplication_commit = two_phase\n", CONF_WARNING, 1,
+        "two_phase had decided would be forgotten");
     conf_test_warns("wd_authkey = ''\nuse_watchdog = on\n", CONF_WARNING, 1,
         "whoever reaches wd_port is taken for a member");
     gen = conf_test_load("work_dir = '/var/lib/p'\nuse_watchdog = on\nwd_authkey = 'k'\n", &report);

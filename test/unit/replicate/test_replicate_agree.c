@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "replicate/agree.h"
 #include "replicate/locks.h"
+#include "replicate/reads.h"
 
 #include "run_suite.h"
 
@@ -183,6 +184,123 @@ START_TEST(insert_locks)
 }
 END_TEST
 
+/* What a write reads; with a star what it writes to, too. */
+static const struct {
+    const char *sql;
+    const char *reads;
+} reading[] = {
+    {"UPDATE t SET a = 1 WHERE b = (SELECT min(b) FROM t)", "t* "},
+    {"UPDATE t SET a = 1 WHERE b = (SELECT min(b) FROM x.t)", "x.t* "},
+    {"UPDATE t SET a = 1 FROM u, u AS v, x.u WHERE t.b = u.b", "u x.u "},
+    {"DELETE FROM t USING u WHERE t.b = u.b", "u "},
+    {"INSERT INTO t SELECT * FROM u", "u "},
+    {"INSERT INTO t VALUES ((SELECT b FROM u), 2)", "u "},
+    {"MERGE INTO t USING u ON t.b = u.b WHEN MATCHED THEN DELETE", "u "},
+    {"WITH j AS (SELECT b FROM u) UPDATE t SET a = 1 FROM j WHERE j.b = t.b", "u "},
+    {"WITH d AS (DELETE FROM t RETURNING *) SELECT count(*) FROM d, u", "u "},
+    {"CREATE TABLE n AS SELECT * FROM u", "u "},
+    {"SELECT * INTO n FROM u", "u "},
+    {"EXPLAIN ANALYZE DELETE FROM t WHERE a IN (SELECT a FROM u)", "u "},
+    {"EXPLAIN DELETE FROM t WHERE a IN (SELECT a FROM u)", ""},
+    {"EXPLAIN ANALYZE SELECT * FROM u", ""},
+    {"DELETE FROM t WHERE a > 5", ""},
+    {"DELETE FROM t WHERE a IN (SELECT oid FROM pg_catalog.pg_class)", ""},
+    {"INSERT INTO t VALUES (1) ON CONFLICT (a) DO UPDATE SET a = 2", ""},
+    {"SELECT * FROM u FOR UPDATE", ""},
+    {"CREATE VIEW n AS SELECT * FROM u", ""},
+};
+
+START_TEST(tables_that_are_read)
+{
+    struct arena *arena = arena_new("test", 0);
+    const struct sql_table *t;
+    struct sql_facts facts;
+    struct buf out = {0};
+    uint32_t at = 0;
+
+    ck_assert_int_eq(sql_parse(arena, slice_of_str(reading[_i].sql), &facts), 0);
+    while ((t = repl_reads_next(&facts.stmts[0], &at)) != NULL)
+        buf_printf(&out, "%.*s%s%.*s%s ", (int)t->schema.n, t->schema.p, t->schema.n > 0 ? "." : "",
+            (int)t->name.n, t->name.p, repl_reads_target(&facts.stmts[0], t) ? "*" : "");
+    buf_put_byte(&out, '\0');
+    ck_assert_str_eq(out.data, reading[_i].reads);
+    buf_free(&out);
+    arena_free(&arena);
+}
+END_TEST
+
+/* t, u: tables; v: a view; d: a table that the user may only read; p: one of his own; others are
+ * not known. */
+static const struct repl_table *find(void *ctx, const struct sql_table *t)
+{
+    static const struct repl_table table = {.can_lock = true, .is_shared = true};
+    static const struct repl_table view = {.is_view = true, .can_lock = true, .is_shared = true};
+    static const struct repl_table denied = {.is_shared = true};
+    static const struct repl_table own = {.can_lock = false};
+
+    (void)ctx;
+    switch (t->name.p[0]) {
+    case 't':
+    case 'u':
+        return &table;
+    case 'v':
+        return &view;
+    case 'd':
+        return &denied;
+    case 'p':
+        return &own;
+    default:
+        return NULL;
+    }
+}
+
+static const struct {
+    const char *sql;
+    enum repl_reads_rule rule;
+    bool skips;
+    const char *locks;
+    const char *differs;
+} planned[] = {
+    {"UPDATE t SET a = 1 FROM t AS x, u", REPL_READS_LOCKED, false,
+        "LOCK TABLE \"t\" IN SHARE ROW EXCLUSIVE MODE;LOCK TABLE \"u\" IN SHARE MODE;", ""},
+    {"UPDATE t SET a = 1 FROM t AS x, u", REPL_READS_TARGET, false,
+        "LOCK TABLE \"t\" IN SHARE ROW EXCLUSIVE MODE;", "reading u"},
+    {"UPDATE t SET a = 1 FROM t AS x, u", REPL_READS_NAMED, false, "", "reading t"},
+    {"UPDATE t SET a = 1 FROM t AS x, u", REPL_READS_SAME, false, "", ""},
+    {"UPDATE t SET a = 1 FROM t AS x, u", REPL_READS_SAME, true, "", "SKIP LOCKED"},
+    {"UPDATE t SET a = 1 FROM t AS x, u", REPL_READS_LOCKED, true,
+        "LOCK TABLE \"t\", \"u\" IN EXCLUSIVE MODE;", ""},
+    {"DELETE FROM t USING v", REPL_READS_TARGET, false,
+        "LOCK TABLE \"v\" IN SHARE ROW EXCLUSIVE MODE;", ""},
+    {"INSERT INTO t SELECT * FROM d, u", REPL_READS_LOCKED, false,
+        "LOCK TABLE \"u\" IN SHARE MODE;", "reading d"},
+    {"INSERT INTO t SELECT * FROM p", REPL_READS_LOCKED, false, "", ""},
+    {"INSERT INTO t SELECT * FROM u, x", REPL_READS_LOCKED, false, "", "?x"},
+    {"SELECT * FROM x", REPL_READS_LOCKED, false, "", ""},
+};
+
+START_TEST(locks_of_what_is_read)
+{
+    struct arena *arena = arena_new("test", 0);
+    struct repl_catalog catalog = {find, NULL};
+    struct repl_plan plan = {.skips_locked = planned[_i].skips};
+    struct sql_facts facts;
+    struct buf out = {0};
+
+    ck_assert_int_eq(sql_parse(arena, slice_of_str(planned[_i].sql), &facts), 0);
+    if (repl_reads_plan(arena, &facts.stmts[0], &catalog, planned[_i].rule, &plan) == REPL_ASK)
+        plan.differs =
+            slice_of_str(arena_printf(arena, "?%.*s", (int)plan.table->name.n, plan.table->name.p));
+    for (uint32_t i = 0; i < plan.nlocks; i++)
+        buf_printf(&out, "%.*s;", (int)plan.locks[i].n, plan.locks[i].p);
+    buf_put_byte(&out, '\0');
+    ck_assert_str_eq(out.data, planned[_i].locks);
+    ck_assert(slice_eq_str(plan.differs, planned[_i].differs));
+    buf_free(&out);
+    arena_free(&arena);
+}
+END_TEST
+
 START_TEST(function_calls)
 {
     static const char creat[] = "\0\0\3\275\0\1\0\1\0\1\0\0\0\4\377\377\377\377\0\1";
@@ -218,6 +336,8 @@ int main(void)
     tcase_add_test(tc, digests);
     tcase_add_test(tc, tags);
     tcase_add_loop_test(tc, insert_locks, 0, sizeof locking / sizeof locking[0]);
+    tcase_add_loop_test(tc, tables_that_are_read, 0, sizeof reading / sizeof reading[0]);
+    tcase_add_loop_test(tc, locks_of_what_is_read, 0, sizeof planned / sizeof planned[0]);
     tcase_add_test(tc, function_calls);
     suite_add_tcase(suite, tc);
     return run_suite(suite);

@@ -106,7 +106,7 @@ static const struct repl_column columns[] = {
     {S("note"), S("text"), S("'x'::text"), false, false},
     {S("u"), S("uuid"), S("gen_random_uuid()"), false, false},
 };
-static const struct repl_table table = {columns, 5, 0, false};
+static const struct repl_table table = {columns, 5, 0, false, true, true};
 
 static const struct repl_table *find(void *ctx, const struct sql_table *t)
 {

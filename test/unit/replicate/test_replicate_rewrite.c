@@ -35,19 +35,19 @@ static const struct repl_column plain_columns[] = {
     {S("b"), S("integer"), S("7"), false, false},
     {S("w"), S("timestamp without time zone"), {"", 0}, false, false},
 };
-static const struct repl_table tables[] = {
-    {t_columns, 5, 0, false}, {s_columns, 2, 0, false}, {plain_columns, 3, 0, false}};
+static const struct repl_table tables[] = {{t_columns, 5, 0, false, true, true},
+    {s_columns, 2, 0, false, true, true}, {plain_columns, 3, 0, false, true, true}};
 static const struct repl_column old_columns[] = {
     {S("at"), S("timestamp without time zone"), S("('now'::text)::timestamp"), false, false},
 };
-static const struct repl_table old = {old_columns, 1, 0, false};
+static const struct repl_table old = {old_columns, 1, 0, false, true, true};
 static const struct repl_column identity_columns[] = {
     {S("i d"), S("integer"), {"", 0}, false, true},
 };
-static const struct repl_table identity = {identity_columns, 1, 0, false};
-static const struct repl_table none = {NULL, 0, 0, false};
+static const struct repl_table identity = {identity_columns, 1, 0, false, true, true};
+static const struct repl_table none = {NULL, 0, 0, false, true, true};
 /* A view of the first three columns of t. */
-static const struct repl_table view = {t_columns, 3, 2, true};
+static const struct repl_table view = {t_columns, 3, 2, true, true, true};
 
 static const struct repl_table *find(void *ctx, const struct sql_table *table)
 {
@@ -135,11 +135,6 @@ static const struct {
     {"UPDATE plain SET a = random()", "random"},
     {"DELETE FROM plain WHERE a = pg_backend_pid()", "pg_backend_pid"},
     {"DELETE FROM plain WHERE a IN (SELECT id FROM t TABLESAMPLE bernoulli (50))", "TABLESAMPLE"},
-    {"UPDATE plain SET a = 1 WHERE b = (SELECT b FROM plain LIMIT 1 FOR UPDATE SKIP LOCKED)",
-        "SKIP LOCKED"},
-    {"WITH d AS (DELETE FROM plain WHERE b IN (SELECT b FROM plain FOR UPDATE skip locked) "
-     "RETURNING b) SELECT * FROM d",
-        "SKIP LOCKED"},
     {"DELETE FROM plain WHERE pg_try_advisory_xact_lock(b)", "pg_try_advisory_xact_lock"},
     {"SELECT b FROM plain LIMIT 1 FOR UPDATE SKIP LOCKED", ""},
     {"SELECT pg_try_advisory_lock(1)", ""},
