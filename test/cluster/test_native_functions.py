@@ -30,9 +30,9 @@ def made_before(pair, **conf):
     return it
 
 
-def let_in(it):
+def let_in(it, **params):
     try:
-        return it.client()
+        return it.client(**params)
     except (w.WireClosed, OSError):
         return None
 
@@ -70,6 +70,18 @@ def test_what_uses_them_is_refused(pair):
         one(c, "create or replace function dice() returns float8 language sql volatile as $$ select 0.5::float8 $$")
         one(c, "select dice()")
     assert len(lines(it)) == 1
+
+
+def test_a_short_time_out_is_none_for_the_question(pair):
+    """Else nothing was refused for the rest of the session."""
+    it = made_before(pair, replication_nondeterministic="error", num_init_children=1)
+    it.nodes[0].rows("do $do$ begin for k in 1 .. 600 loop execute format('create function f%s() returns int language sql as $$ "
+                     "select 1 /* %s */ $$', k, repeat('x', 2000)); end loop; end $do$")
+    it.pool.stop()
+    it.pool.start()
+    with waits.wait_for("somebody is let in", lambda: let_in(it, options="-c statement_timeout=3ms")) as c:
+        assert error_of(c.simple("insert into stamped values (2)")).sqlstate == "0A000"
+        assert c.value("show statement_timeout") == "3ms"
 
 
 def test_nobody_asks_where_it_is_allowed(pair):
