@@ -99,6 +99,7 @@ static struct far_spec *spec_new(const struct conf *conf, struct cache_far_state
 
     atomic_store(&spec->refs, 1);
     spec->timeout_ms = conf->memqcache_timeout_ms;
+    spec->value_max = (uint64_t)conf->memqcache_maxcache_bytes + FAR_HEAD_MAX;
     spec->user = mem_strdup(conf->memqcache_memcached_user);
     spec->password = mem_strdup(conf->memqcache_memcached_password);
     spec->state = state;

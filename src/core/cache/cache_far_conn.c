@@ -20,6 +20,8 @@
 #define WRITTEN_S 60
 /* A bar, unless it is put up again. */
 #define BARRED_S 5
+/* libmemcached rounds up what it takes. */
+#define ROOM 2
 
 struct far_conn {
     struct far_spec *spec;
@@ -75,11 +77,47 @@ void far_spec_release(struct far_spec *spec)
     mem_free(spec);
 }
 
+/* libmemcached takes as much for a value as the server says that it has, up to 2 GB: more than any
+ * value needs it does not get, and gives the connection up. */
+
+static void *get_bytes(const memcached_st *mc, const size_t n, void *ctx)
+{
+    const struct far_spec *spec = ctx;
+
+    (void)mc;
+    return n > ROOM * spec->value_max ? NULL : mem_alloc(n);
+}
+
+static void *resize_bytes(const memcached_st *mc, void *p, const size_t n, void *ctx)
+{
+    const struct far_spec *spec = ctx;
+
+    (void)mc;
+    return n > ROOM * spec->value_max ? NULL : mem_resize(p, n);
+}
+
+static void *get_zeros(const memcached_st *mc, size_t n, const size_t size, void *ctx)
+{
+    void *p = size != 0 && n > SIZE_MAX / size ? NULL : get_bytes(mc, n * size, ctx);
+
+    return p == NULL ? NULL : memset(p, 0, n * size);
+}
+
+static void free_bytes(const memcached_st *mc, void *p, void *ctx)
+{
+    (void)mc;
+    (void)ctx;
+    mem_free(p);
+}
+
 struct far_conn *far_conn_new(struct far_spec *spec, struct err *err)
 {
     struct far_conn *c = mem_alloc_zero(sizeof *c);
 
     c->mc = memcached_create(NULL);
+    if (c->mc != NULL)
+        (void)memcached_set_memory_allocators(
+            c->mc, get_bytes, free_bytes, resize_bytes, get_zeros, spec);
     if (c->mc == NULL || set_up(c->mc, spec) == -1) {
         err_set(err, "22023", "memcached: %s",
             c->mc == NULL ? "out of memory" : memcached_last_error_message(c->mc));

@@ -13,6 +13,7 @@
 struct far_spec {
     _Atomic uint32_t refs;
     int64_t timeout_ms;
+    uint64_t value_max; /* what is larger is none that may be kept here */
     char *user;
     char *password;
     struct cache_far_state *state; /* in shared memory: where they are, and how they do */
@@ -35,6 +36,9 @@ struct far_conn *far_conn_new(struct far_spec *spec, struct err *err);
 void far_conn_free(struct far_conn **cp);
 /* Where a name is kept. Sends nothing. */
 unsigned far_conn_server(struct far_conn *c, const char *name, size_t len);
+
+/* What stands in front of a result: this head, generations, the key with its text and settings. */
+#define FAR_HEAD_MAX (256 * 1024)
 
 /* The value of a result in memcached: this, generations, key, result. */
 struct far_head {

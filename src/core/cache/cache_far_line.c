@@ -31,14 +31,16 @@
 #define DIAL_EACH_US INT64_C(1000000)
 #define READ_BYTES   16384
 /* Longer ones are none of memcached's. */
-#define LINE_BYTES  512
-#define VALUE_BYTES (UINT64_C(1) << 30)
+#define LINE_BYTES 512
+/* At once: who sends without an end does not keep the loop from others. */
+#define READS_AT_ONCE 64
 
 struct wire {
     struct stream stream;
     struct far_line *line;
     unsigned server;
     struct buf in;
+    uint64_t skips;   /* bytes to come of a value that is too large */
     struct buf out;   /* of this turn; what the socket does not take is the stream's */
     struct list owed; /* an END each */
 };
@@ -213,8 +215,11 @@ static enum took take_value(struct wire *w, struct round *r, struct slice line)
     if (bytes == NULL)
         return TOOK_NONSENSE;
     n = far_number_of(bytes + 1, (size_t)(end - bytes - 1));
-    if (n > VALUE_BYTES)
-        return TOOK_NONSENSE;
+    if (n > w->line->spec->value_max) { /* a miss: its memory is not for one who sends anything */
+        buf_consume(&w->in, at);
+        w->skips = n > UINT64_MAX - 2 ? UINT64_MAX : n + 2;
+        return TOOK;
+    }
     if (in.n < at + n + 2)
         return TOOK_NOTHING_YET;
     if (memcmp(in.p + at + n, "\r\n", 2) != 0)
@@ -226,6 +231,15 @@ static enum took take_value(struct wire *w, struct round *r, struct slice line)
     return TOOK;
 }
 
+static enum took skip(struct wire *w)
+{
+    uint64_t n = buf_unread(&w->in) < w->skips ? buf_unread(&w->in) : w->skips;
+
+    buf_consume(&w->in, n);
+    w->skips -= n;
+    return w->skips == 0 ? TOOK : TOOK_NOTHING_YET;
+}
+
 static enum took take_line(struct wire *w)
 {
     struct slice in = buf_slice(&w->in);
@@ -234,6 +248,8 @@ static enum took take_line(struct wire *w)
     struct slice line;
     struct owed *o;
 
+    if (w->skips > 0)
+        return skip(w);
     if (end == NULL)
         return in.n < LINE_BYTES ? TOOK_NOTHING_YET : TOOK_NONSENSE;
     if (n == NULL || end == in.p || end[-1] != '\r')
@@ -249,9 +265,10 @@ static enum took take_line(struct wire *w)
     return TOOK;
 }
 
-/* All that has come; false: it is gone. */
+/* What has come; false: it is gone. */
 static bool read_all(struct wire *w)
 {
+    unsigned reads = 0;
     enum took took;
     ssize_t n;
 
@@ -259,10 +276,10 @@ static bool read_all(struct wire *w)
         n = stream_recv(&w->stream, buf_reserve(&w->in, READ_BYTES), READ_BYTES);
         if (n > 0)
             buf_advance(&w->in, (size_t)n);
-    } while (n == READ_BYTES);
-    do
-        took = take_line(w);
-    while (took == TOOK);
+        do
+            took = take_line(w);
+        while (took == TOOK);
+    } while (n == READ_BYTES && took == TOOK_NOTHING_YET && ++reads < READS_AT_ONCE);
     if (took != TOOK_NONSENSE && n >= 0) {
         if (buf_unread(&w->in) == 0)
             buf_empty(&w->in);

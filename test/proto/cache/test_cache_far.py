@@ -308,6 +308,52 @@ def answer_nonsense(listener, asked):
         threading.Thread(target=serve, args=(sock,), daemon=True).start()
 
 
+def resident_kb(pid: int) -> int:
+    with open(f"/proc/{pid}/status") as f:
+        return next(int(line.split()[1]) for line in f if line.startswith("VmHWM:"))
+
+
+def answer_without_end(listener, sent):
+    """A value of 512 MiB for each look-up, as fast as it is taken."""
+    def serve(sock):
+        block = b"x" * (1 << 20)
+        try:
+            while sock.recv(4096):
+                sock.sendall(b"VALUE g: 0 536870912\r\n")
+                for _ in range(512):
+                    sock.sendall(block)
+                    sent.append(1)
+                sock.sendall(b"\r\nEND\r\n")
+        except OSError:
+            pass
+
+    while True:
+        try:
+            sock, _ = listener.accept()
+        except OSError:
+            return
+        threading.Thread(target=serve, args=(sock,), daemon=True).start()
+
+
+def test_a_value_without_end_takes_no_memory():
+    """Of what is larger than anything that is kept nothing is held: it is a miss, and the connection goes on, for the memcached may be another pgpool's, too."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    sent = []
+    threading.Thread(target=answer_without_end, args=(listener, sent), daemon=True).start()
+
+    class Endless:
+        port = listener.getsockname()[1]
+    gate = Gate([Endless], timeout_ms=60000)
+    try:
+        assert gate.get("key", "row") in (["miss"], ["dead"])
+        waits.wait_for("its value is on its way", lambda: gate.get("key", "row") and len(sent) >= 256, 100)
+        assert resident_kb(gate.process.pid) < 300 * 1024
+    finally:
+        gate.process.kill()
+        gate.process.wait()
+        listener.close()
+
+
 def test_who_speaks_otherwise_is_no_memcached():
     listener = socket.create_server(("127.0.0.1", 0))
     asked = set()
