@@ -73,7 +73,7 @@ def test_what_uses_them_is_refused(pair):
 
 
 def test_a_short_time_out_is_none_for_the_question(pair):
-    """Else nothing was refused for the rest of the session."""
+    """Else it was asked again and again, and the client got no answer."""
     it = made_before(pair, replication_nondeterministic="error", num_init_children=1)
     it.nodes[0].rows("do $do$ begin for k in 1 .. 600 loop execute format('create function f%s() returns int language sql as $$ "
                      "select 1 /* %s */ $$', k, repeat('x', 2000)); end loop; end $do$")
@@ -82,6 +82,24 @@ def test_a_short_time_out_is_none_for_the_question(pair):
     with waits.wait_for("somebody is let in", lambda: let_in(it, options="-c statement_timeout=3ms")) as c:
         assert error_of(c.simple("insert into stamped values (2)")).sqlstate == "0A000"
         assert c.value("show statement_timeout") == "3ms"
+
+
+def test_a_cancel_that_meets_the_question(pair):
+    """It is the client's, who is told; nothing runs that would have to be refused."""
+    it = made_before(pair, replication_nondeterministic="error", num_init_children=1)
+    it.pool.stop()
+    it.pool.start()
+    lock = w.Wire(it.nodes[0].address)
+    lock.login()
+    with waits.wait_for("somebody is let in", lambda: let_in(it)) as c:
+        one(lock, "begin; lock table pg_catalog.pg_trigger in access exclusive mode")
+        c.send(w.query("insert into stamped values (2)"))
+        waits.wait_for("it is asked for functions", lambda: lock.value("select count(*) from pg_locks where not granted") != "0")
+        w.cancel(it.pool.address, c.pid, c.key)
+        assert error_of(c.ready()).sqlstate == "57014"
+        one(lock, "commit")
+        assert error_of(c.simple("insert into stamped values (2)")).sqlstate == "0A000"
+    lock.bye()
 
 
 def test_nobody_asks_where_it_is_allowed(pair):

@@ -107,7 +107,7 @@ static void tell(struct native *n, const struct native_functions *f, struct slic
 
 void native_functions_take(struct native *n)
 {
-    static const struct native_functions none = {.n = 0};
+    static const struct native_functions none = {.changes = UINT64_MAX};
     struct native_functions *f;
     struct slice *value;
     struct buf names = {0};

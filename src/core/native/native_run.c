@@ -395,7 +395,10 @@ static bool ask_functions(struct native *n)
 static void functions_answered(struct native *n)
 {
     native_functions_take(n);
-    native_next(n);
+    if (main_leg(n)->kind == 'E' && !native_functions_are_known(n))
+        fail_of(n, main_leg(n)); /* what is to be refused is not known: a cancel is the client's */
+    else
+        native_next(n);
 }
 
 void native_next(struct native *n)
