@@ -177,7 +177,6 @@ struct columns_look {
     uint64_t epoch; /* the loan in which it was asked */
     uint64_t id;    /* the start of the statement's id */
     uint32_t from;  /* the serial of the first op of it */
-    bool failed;    /* what was sent for it met an error */
 };
 
 #endif

@@ -150,7 +150,6 @@ struct sstate {
     uint8_t tx : 3;         /* enum sstate_tx */
     bool is_counted : 1;    /* the statement at hand, as it waits for a link */
     bool has_temp_path : 1; /* pg_temp may be in the search_path of the transaction */
-    bool reset_seen : 1;    /* a RESET fell back to the server's default */
     bool look_at_pins : 1;  /* something may have untied the session */
     uint8_t parameters : 2; /* enum sstate_parameters */
     uint8_t kept_uses : 1;  /* 0: `kept` was lent at the login, and nothing was asked on it since */
@@ -177,6 +176,12 @@ _Static_assert(sizeof(struct sstate) <= 96, "an idle client has a budget");
 static inline bool lent_keeps(const struct sstate *s)
 {
     return s->mode == CONF_POOL_SESSION;
+}
+/* A RESET fell back to the server's default, on the link that the client has: its start-up
+ * parameters are to be put there again. */
+static inline bool sstate_is_reset(const struct sstate *s)
+{
+    return s->vars.client != s->vars.link;
 }
 static inline bool sstate_tx_is_lost(const struct sstate *s)
 {

@@ -396,7 +396,7 @@ static void on_exchange_over(struct client *c)
             end_transaction(c, owes_end);
         return;
     }
-    if ((s->reset_seen || s->look_at_pins || !loan_is_sure(&s->loan)) &&
+    if ((sstate_is_reset(s) || s->look_at_pins || !loan_is_sure(&s->loan)) &&
         (!feed_end_ignored(c) || leg_repair(c, owes_end ? PHASE_ENDING : PHASE_REPAIRING)))
         return;
     finish(c, owes_end);

@@ -114,7 +114,6 @@ static void lost_roll_back(struct client *c)
     s->exchange = (struct exchange){0};
     s->errand->string = (struct exchange_string){0};
     s->errand->commits_unseen = false;
-    s->reset_seen = false;
     s->look_at_pins = false;
     s->errand->untied = 0;
     s->errand->way.unnamed_epoch = 0;

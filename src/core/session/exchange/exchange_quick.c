@@ -299,7 +299,7 @@ HOT static bool is_in_transaction(const struct client *c)
 
     return s->phase == PHASE_ATTACHED && c->link->tx_status == 'T' && t->tx.client != NULL &&
            !errand_has_set(t) && !s->loan.is_fresh && s->exchange.hold == EXCHANGE_FLOWS &&
-           s->exchange.words == EXCHANGE_NO_WORDS && !s->reset_seen && !s->look_at_pins &&
+           s->exchange.words == EXCHANGE_NO_WORDS && !sstate_is_reset(s) && !s->look_at_pins &&
            loan_is_sure(&s->loan) && s->tx != SSTATE_TX_UNTOLD && s->tx != SSTATE_TX_BEGUN &&
            t->leave.snapshot != PLAN_SNAPSHOT_DUE && s->pins == s->shown_pins &&
            expect_is_quiet(&c->link->expect) && !c->server_batch &&

@@ -373,7 +373,7 @@ WARM static void note_end_of_text(struct client *c, struct slice sql)
 
     if (sstate_text_is_doubtful(c, sql))
         follow_note_unread(c); /* what it does is not known */
-    if (s->reset_seen && c->link != NULL && !c->link->expect.holds) {
+    if (sstate_is_reset(s) && c->link != NULL && !c->link->expect.holds) {
         /* The client is told of its parameters when they are right again. */
         c->link->loan.tells = LINK_TELLS_NOTHING;
         expect_hold(&c->link->expect);
@@ -543,10 +543,6 @@ WARM void follow_settle(struct client *c)
     settle_transaction(s, is_open);
     if (s->errand->mark.client != NULL)
         sstate_vars_clear(&s->errand->mark);
-    if (s->exchange.saw_error && !is_open) /* it did not happen, or that did */
-        s->reset_seen = s->vars.client != s->vars.link;
-    else if (s->exchange.saw_error && !errand_in_string(s->errand))
-        s->reset_seen = s->errand->was_discarded && !varset_is_empty(s->base);
     if (sstate_tx_status(c) != 'E')
         s->errand->was_discarded = false;
     s->exchange = (struct exchange){0};

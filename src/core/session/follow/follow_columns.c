@@ -237,7 +237,6 @@ bool follow_columns_ask(struct client *c, struct feed_run *run, struct names_ent
     t->look.epoch = c->link->epoch;
     t->look.id = id_of(p);
     t->look.from = expect_next_serial(&c->link->expect);
-    t->look.failed = false;
     if (prepset_touch(&c->link->preps, p->id))
         lent_put_close(c, run, prep_name(p)); /* the client may know newer ones than this plan */
     else
@@ -271,12 +270,17 @@ bool follow_columns_failed(struct client *c, const struct errmsg *m)
 {
     struct errand *t = c->sstate->errand;
 
-    t->look.failed = (int32_t)(c->link->expect.refused - t->look.from) >= 0;
-    if (t->look.failed && c->link->tx_status == 'T' && t->refusal == NULL) {
+    if ((int32_t)(c->link->expect.refused - t->look.from) < 0)
+        return false;
+    if (t->way.looked_at != NULL)
+        prepset_remove(&c->link->preps, t->way.looked_at->prep->id); /* it was not parsed */
+    t->way.looked_at = NULL;
+    c->sstate->loan.doubt = LOAN_MAY_HAVE; /* it may have been cut short behind the Parse */
+    if (c->link->tx_status == 'T' && t->refusal == NULL) {
         t->refusal = mem_alloc_zero(sizeof *t->refusal);
         errmsg_to_err(m, t->refusal);
     }
-    return t->look.failed;
+    return true;
 }
 
 /* The transaction has failed by it: what the client is told is what its own message would meet. */
@@ -293,18 +297,15 @@ static void tell_failure(struct client *c)
 void follow_columns_asked(struct client *c)
 {
     struct errand *t = c->sstate->errand;
-    struct prepset *preps = &c->link->preps;
 
-    if (t->way.looked_at != NULL && t->look.failed)
-        prepset_remove(preps, t->way.looked_at->prep->id); /* it was not parsed */
-    else if (t->way.looked_at != NULL)
-        prepset_confirm(preps, t->way.looked_at->prep->id);
-    /* It may have been cut short behind the Parse. */
-    c->sstate->loan.doubt = t->look.failed ? LOAN_MAY_HAVE : LOAN_SURE;
+    if (t->way.looked_at != NULL)
+        prepset_confirm(&c->link->preps, t->way.looked_at->prep->id);
+    if (c->sstate->loan.doubt == LOAN_CLOSES)
+        c->sstate->loan.doubt = LOAN_SURE;
     t->way.looked_at = NULL;
     t->way.nwatched = 0;
     phase_goto(c, PHASE_ATTACHED);
-    if (t->look.failed && t->refusal != NULL)
+    if (t->refusal != NULL)
         tell_failure(c);
     else
         client_unpark(c);

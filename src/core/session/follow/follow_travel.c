@@ -36,8 +36,8 @@ static bool is_free(const struct sstate *s)
     if (s->pins != 0 || lent_keeps(s) || names_nsql(&s->names) > 0 ||
         (s->names.set != NULL && s->names.set->bytes > TRAVEL_NAMES_BYTES))
         return false;
-    return !s->reset_seen && !sstate_tx_is_lost(s) && s->tx != SSTATE_TX_UNTOLD &&
-           s->parameters == PARAMETERS_TOLD && !s->look_at_pins;
+    return !sstate_tx_is_lost(s) && s->tx != SSTATE_TX_UNTOLD && s->parameters == PARAMETERS_TOLD &&
+           !s->look_at_pins;
 }
 
 bool follow_can_travel(const struct client *c)

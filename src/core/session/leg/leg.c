@@ -497,7 +497,6 @@ static void repaired(struct client *c)
 
     s->errand->mend = (struct mend){0};
     if ((parts & MEND_SETTINGS) != 0) {
-        s->reset_seen = false;
         varset_assign(&s->vars.link, s->vars.client);
         varset_assign(&c->link->vars, s->vars.client);
     }
@@ -528,7 +527,8 @@ bool leg_repair(struct client *c, enum phase meanwhile)
 
     mend->was_cut_short = false;
     mend->parts = 0;
-    if (s->reset_seen && tx != 'E') { /* else DISCARD ALL, and then a transaction that failed */
+    if (sstate_is_reset(s) &&
+        tx != 'E') { /* else DISCARD ALL, and then a transaction that failed */
         mend->parts |= MEND_SETTINGS;
         lent_put_encoding(c, &run, s->vars.link, s->vars.client);
         put_repair(s, &sql);

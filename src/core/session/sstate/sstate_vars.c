@@ -65,7 +65,6 @@ static void vars_drop(struct sstate *s, struct slice name)
         return;
     }
     (void)varset_put(&s->vars.client, name, base);
-    s->reset_seen = true;
 }
 
 /* RESET ALL, or with `identity` DISCARD ALL. */
@@ -85,8 +84,6 @@ static void vars_drop_all(struct sstate *s, bool identity)
         if (auth.p != NULL)
             (void)varset_put(&s->vars.client, slice_of_str("session_authorization"), auth);
     }
-    if (!varset_is_empty(s->base))
-        s->reset_seen = true;
     varset_unref(&kept);
 }
 
