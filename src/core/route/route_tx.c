@@ -159,7 +159,7 @@ bool route_begins_tx(const struct sql_facts *facts)
 
 bool route_is_plain_read(const struct sql_facts *facts)
 {
-    const struct sql_stmt *s = &facts->stmts[0];
+    const struct sql_stmt *s = facts->stmts; /* NULL where there are none */
 
     return facts->nstmts == 1 && (s->kind == SQL_SELECT || s->kind == SQL_SHOW) &&
            (s->flags & SQL_F_READ_ONLY) != 0 && s->nfuncs == 0;
