@@ -92,22 +92,21 @@ struct sessions {
     const struct conf_gen *gen;
     struct session_tls *tls; /* certificate for clients; NULL: ssl is off */
     struct row_alloc *client_row_alloc;
-    struct view view;            /* snapshot of the cluster, taken anew when it changes */
-    int64_t suspected_us;        /* wall clock: when a server was last suspected here; 0: never */
-    int64_t looked_us;           /* when the monitor was last asked to look again */
-    struct hash_table said;      /* texts by client, while statements are logged */
-    struct route_rules *rules;   /* of `conf`; NULL: nothing is balanced */
-    struct route_cache *answers; /* of the catalogue */
-    struct plan_worker *plan_worker;
-    struct login_auth *auth;         /* rules, users, failed logins */
-    struct prep_store preps;         /* statements of followed clients */
-    struct link_wish *spare_wait;    /* kept for the next client that needs one */
-    struct link *asker;              /* opened for a question of the one who is unparked now */
-    int64_t greetings_from_us;       /* what was said before is not believed any more */
-    struct greeting_said *greetings; /* GREETINGS of them, made when needed */
-    struct paramset last_startup;    /* of the client that logged in last */
-    struct varset *last_base;        /* last_startup as settings; NULL: not known */
-    struct list homeless;            /* clients that wait for a primary */
+    struct view view;             /* snapshot of the cluster, taken anew when it changes */
+    int64_t suspected_us;         /* wall clock: when a server was last suspected here; 0: never */
+    int64_t looked_us;            /* when the monitor was last asked to look again */
+    struct hash_table said;       /* texts by client, while statements are logged */
+    struct route_rules *rules;    /* of `conf`; NULL: nothing is balanced */
+    struct route_cache *answers;  /* of the catalogue */
+    struct known *known;          /* what workers know of each other */
+    struct login_auth *auth;      /* rules, users, failed logins */
+    struct prep_store preps;      /* statements of followed clients */
+    struct link_wish *spare_wait; /* kept for the next client that needs one */
+    struct link *asker;           /* opened for a question of the one who is unparked now */
+    struct greetings *greetings;  /* what servers said at logins */
+    struct paramset last_startup; /* of the client that logged in last */
+    struct varset *last_base;     /* last_startup as settings; NULL: not known */
+    struct list homeless;         /* clients that wait for a primary */
     struct timer homeless_timer;
     struct list queued;      /* followed clients in the queues of pools */
     uint64_t queued_version; /* of the view, as they know it */
@@ -147,14 +146,6 @@ struct session_peer {
     uint16_t port;
 };
 
-/* Adds the sizes of the regions CLIENTS, LINKS, QUOTAS and STATS for `nworkers` workers. */
-void session_plan_shm(const struct conf *conf, int nworkers, struct shm_plan *plan);
-/* Fills the regions just made (limits, row counts). Supervisor, once, before the first fork. */
-void session_init_shm(const struct conf *conf, int nworkers, struct shm *shm);
-/* Gives back what the dead worker of `ordinal` held: client rows, link rows, quotas; `drop_mail`
- * throws away what was on its way to it. Supervisor. */
-void session_reclaim_worker(struct shm *shm, int ordinal, void (*drop_mail)(void *ctx), void *ctx);
-
 /* Makes a worker's sessions, and ends them: links are closed, clients are gone by then. */
 void sessions_init(struct sessions *ss, struct loop *loop, struct proc_env *env);
 void sessions_fini(struct sessions *ss);
@@ -187,8 +178,6 @@ void sessions_give_watch(struct sessions *ss, void (*on_look)(struct sessions *s
 void sessions_give(struct sessions *ss, int ordinal, uint32_t nclients, bool is_busy);
 /* Clients that have done something since. */
 uint32_t sessions_count_active(const struct sessions *ss, int64_t since_us);
-/* Clients of all workers. */
-int session_count_all(const struct shm *shm);
 /* Has what the client runs cancelled, as a cancel request with its key would. For processes that
  * are no workers. 0, or -1 with *err: 42704 there is no such client, 53000 its worker has no room.
  */

@@ -17,6 +17,7 @@
 #include "base/mem.h"
 #include "config/conf.h"
 #include "ipc/mailbox.h"
+#include "known/session_shared.h"
 #include "login/login_auth.h"
 #include "net/stream.h"
 #include "session/session.h"

@@ -55,9 +55,9 @@ bool native_functions_are_known(struct native *n)
 {
     if (n->functions == NULL)
         n->functions = find(n);
-    if (n->functions != NULL && (!refuses(n) || n->functions->changes == plan_worker_change(n->ss)))
-        return true;
-    return n->ss->conf->replication_nondeterministic == CONF_NONDET_ALLOW;
+    if (n->functions == NULL || (refuses(n) && n->functions->changes != known_change(n->ss->known)))
+        return n->ss->conf->replication_nondeterministic == CONF_NONDET_ALLOW;
+    return true;
 }
 
 void native_functions_sql(struct buf *sql)
@@ -83,7 +83,7 @@ static struct native_functions *begin(struct native *n)
     f->arena = arena_new("functions", 0);
     f->all = arena_alloc_zero(f->arena, FUNCTIONS_MAX * sizeof *f->all);
     f->n = 0;
-    f->changes = plan_worker_change(n->ss);
+    f->changes = known_change(n->ss->known);
     return f;
 }
 

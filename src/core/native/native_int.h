@@ -18,7 +18,7 @@
 #include "replicate/rewrite.h"
 #include "session/client.h"
 #include "session/session.h"
-#include "session/known.h"
+#include "session/nodes.h"
 
 struct arena;
 struct batch_msg;

@@ -41,13 +41,13 @@ static int lookup(void *ctx, const struct route_question *q, uint32_t *bits)
 {
     struct native *n = ctx;
 
-    return plan_worker_lookup(n->ss, scope_of(n), q, loop_now_us(n->ss->loop), bits);
+    return known_lookup(n->ss->known, scope_of(n), q, loop_now_us(n->ss->loop), bits);
 }
 
 /* What stands for all that the catalogue may have said, here and now. */
 static uint64_t answers_id(struct native *n)
 {
-    plan_worker_refresh(n->ss);
+    known_refresh(n->ss->known);
     return route_cache_id(n->ss->answers, scope_of(n), loop_now_us(n->ss->loop));
 }
 

@@ -48,7 +48,7 @@ struct native_table *native_table_find(struct native *n, struct slice name)
 
 void native_follow_schema(struct native *n)
 {
-    uint64_t now = plan_worker_change(n->ss);
+    uint64_t now = known_change(n->ss->known);
     struct list *node;
 
     if (now != n->changes) {
@@ -76,7 +76,7 @@ static void names_mean_others(struct native *n)
 
 static void tell(struct native *n)
 {
-    plan_worker_ddl(n->ss);
+    known_ddl(n->ss->known);
     forget_next(n);
 }
 
@@ -156,7 +156,7 @@ bool native_table_to_verify(struct native *n, struct buf *sql)
 {
     const struct native_table *t = used_table(n);
 
-    if (t == NULL || n->changes == plan_worker_change(n->ss))
+    if (t == NULL || n->changes == known_change(n->ss->known))
         return false;
     keep(n, &n->leg[n->main]);
     repl_table_sql(slice_of_str(t->name), sql);

@@ -21,7 +21,7 @@
 #include "qcache/qcache_row.h"
 #include "qcache/qcache_who.h"
 #include "results/results.h"
-#include "session/known.h"
+#include "session/nodes.h"
 #include "session/caching.h"
 #include "session/session.h"
 

@@ -15,11 +15,12 @@
 #include "base/err.h"
 #include "base/hot.h"
 #include "base/log.h"
+#include "known/greetings.h"
 #include "login/login.h"
 #include "net/stream.h"
 #include "session/client.h"
 #include "session/session.h"
-#include "session/known.h"
+#include "session/nodes.h"
 #include "session/caching.h"
 #include "wire/startup.h"
 
@@ -394,10 +395,6 @@ struct slice client_row_statement(const struct client *c);
 /* Its names in SHOW and in the log; empty before the login. Views that hold until they change. */
 const struct row_names *client_row_names(const struct client *c);
 
-/* counts.c */
-/* By the first word, cheaply. */
-enum count_kind count_kind_of(struct slice sql);
-
 /* Why the client keeps its link between transactions: ROWS_PIN(reason) of each; 0: it does not.
  * Counts reasons that are new. After client_stats_on_login. */
 void client_row_pin(struct client *c, unsigned pins);
@@ -444,36 +441,5 @@ static inline bool sessions_must_hold_writes(const struct sessions *ss)
 /* What SHOW may say of nodes. */
 struct admin_sources;
 void sessions_fill_node_source(struct sessions *ss, struct admin_sources *src);
-
-/* session_shm.c */
-/* How often DDL may have given types or columns another meaning, as far as pgpool has seen it. */
-uint64_t session_type_changes(const struct session_shared *s);
-/* How often DDL may have made a table, a function or the like that hides another one. */
-uint64_t session_name_changes(const struct session_shared *s);
-/* DDL (route_ddl_of) is over that may have done so. */
-void session_ddl_done(struct session_shared *s, unsigned ddl);
-/* A server says so, which counts once in `pause_us`. */
-void session_types_stale(struct session_shared *s, int64_t now_us, int64_t pause_us);
-/* A counter of one worker; the sum over all workers. */
-_Atomic uint64_t *session_count_cell(
-    struct session_shared *s, int ordinal, int node, enum count_kind kind);
-uint64_t session_count_sum(const struct shm *shm, int node, enum count_kind kind);
-/* Of all clients that are there, and of all who were: a worker's clients may be elsewhere when it
- * dies, and its successor must not give their numbers again. */
-uint32_t session_next_client_id(struct sessions *ss);
-bool session_count_add(struct sessions *ss, int limit);
-/* Since when the login of that worker that has been silent for longest owes an answer; 0: none. */
-_Atomic int64_t *session_silent_cell(struct session_shared *s, int ordinal);
-/* The worker of the one that has been silent for longest of all, since before `before_us`, which
- * nobody else is given until that worker has looked again; -1: there is none. */
-int session_take_silent(struct session_shared *s, int64_t before_us);
-/* Counts one more in the virtual database, who is no client. False: `limit` are there. */
-bool session_admin_add(struct sessions *ss, int limit);
-void session_admin_sub(struct sessions *ss);
-void session_count_sub(struct sessions *ss);
-void session_count_move(struct session_shared *s, int from_ordinal, int to_ordinal);
-/* When (loop_now_us) a client was sent from one worker to another the last time. */
-void session_note_move(struct session_shared *s, int64_t now_us);
-int64_t session_moved_us(const struct session_shared *s);
 
 #endif

@@ -180,32 +180,6 @@ enum feed_step plan_chosen(struct client *c, enum feed_step step);
 /* The exchange has its link: the next one has to learn anew. */
 void plan_wait_settle(struct client *c);
 
-/* plan_shm.c: what workers know of each other */
-/* The region BALANCE (supervisor), and a worker's view of it. */
-void plan_plan_shm(const struct conf *conf, int nworkers, struct shm_plan *plan);
-void plan_init_shm(const struct conf *conf, int nworkers, struct shm *shm);
-void plan_worker_init(struct sessions *ss);
-void plan_worker_fini(struct sessions *ss);
-/* The statement is sent; NULL: one that could not be looked at. If it may change the schema, all
- * workers forget their answers now, and when its transaction is over. */
-void plan_note_schema(struct client *c, const struct sql_stmt *s);
-/* The schema has not changed for a while: standbys know it, if they do not lag. */
-bool plan_worker_is_settled(const struct sessions *ss);
-/* Where plain reads go in the cluster as it is. */
-const struct route_reads *plan_worker_reads(struct sessions *ss);
-/* The catalogue's answer to a question that was sent after `change` changes: for all workers. */
-void plan_worker_learn(struct sessions *ss, struct route_scope scope,
-    const struct route_question *q, uint64_t change, int64_t now_us, uint32_t bits);
-/* A node has replayed this much, as it said itself. */
-void plan_worker_replayed(struct sessions *ss, int node, uint64_t lsn);
-const uint64_t *plan_worker_replayed_lsn(const struct sessions *ss);
-/* Tables of marks of all workers. */
-const struct route_marks *const *plan_worker_marks(const struct sessions *ss, unsigned *n);
-/* Tables were written, and it is certain. */
-void plan_worker_mark(struct sessions *ss, const uint64_t *key, unsigned n);
-/* The node on which the server process runs, VIEW_NO_NODE when none of ours does. */
-int plan_worker_node_of_pid(void *ctx, int32_t pid);
-
 /* plan_ask.c: any link does that speaks for the client's user and has its search_path. */
 int plan_lookup(void *ctx, const struct route_question *q, uint32_t *bits);
 /* What stands for all answers that the client may get (route_input.answers_id). */

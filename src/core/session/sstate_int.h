@@ -266,7 +266,7 @@ bool sstate_is_busy(const struct client *c);
 bool sstate_is_followed(const struct client *c);
 /* Makes c->sstate when this client's pool is shared; its start-up parameters become settings. */
 void exchange_login_begin(struct client *c);
-/* True when the client can be greeted without a link: greeting_parameters has what servers
+/* True when the client can be greeted without a link: greetings have what servers
  * say to clients with its start-up parameters. */
 bool exchange_login_needs_no_link(struct client *c);
 /* True when a client that waits for a free link is greeted without: it was to be asked about the
@@ -284,14 +284,14 @@ void sstate_correct_client(struct client *c, const struct link *link);
 /* A link of its own node is there, as others have left it: has a reload changed what nobody has
  * SET? Clients that do not know yet are told with what they ask next. */
 void sstate_look_at_defaults(struct client *c, struct link *link);
-/* Reported under its own name, but changed by another setting, or another user. */
-bool greeting_is_of_user(struct slice name);
-/* True when that setting, as ParameterStatus names it, is among `vars`. */
-bool greeting_is_set(const struct varset *vars, struct slice name);
+/* Its kind, as what servers say at logins is kept by. */
+struct greeting_kind greeting_of(const struct client *c);
 /* A link for the login is there: true when the welcome can be said at once. */
 bool exchange_login_granted(struct client *c);
 /* The welcome was said. */
 void exchange_login_done(struct client *c);
+/* Forgets the start-up packet that came last. */
+void exchange_login_forget(struct sessions *ss);
 /* SYNCING during the login is over. */
 void exchange_login_synced(struct client *c);
 

@@ -22,6 +22,7 @@
 #include "ipc/gate.h"
 #include "ipc/hold.h"
 #include "ipc/orders.h"
+#include "known/session_shared.h"
 #include "process/common/role_conf.h"
 #include "session/session.h"
 #include "sys/clock.h"

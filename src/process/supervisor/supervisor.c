@@ -27,6 +27,7 @@
 #include "cluster/status_file.h"
 #include "crypto/crypto.h"
 #include "ipc/charts.h"
+#include "known/session_shared.h"
 #include "process/common/role_conf.h"
 #include "process/supervisor/sup_int.h"
 #include "session/session.h"

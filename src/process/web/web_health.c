@@ -11,6 +11,7 @@
 #include "backend/limits.h"
 #include "base/mem.h"
 #include "ipc/orders.h"
+#include "known/session_shared.h"
 #include "session/session.h"
 #include "sys/clock.h"
 

@@ -17,6 +17,7 @@
 #include "ipc/charts.h"
 #include "ipc/dbstats.h"
 #include "ipc/nodestats.h"
+#include "known/session_shared.h"
 #include "session/session.h"
 #include "sys/clock.h"
 

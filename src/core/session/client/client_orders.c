@@ -24,7 +24,6 @@
 #include "client/client_ddl_int.h"
 #include "client/client_orders_int.h"
 #include "console_int.h"
-#include "shared/greeting_int.h"
 #include "client_int.h"
 
 /* How often a client that waits looks whether its order is done. */
@@ -522,7 +521,7 @@ void client_orders_on_quiet(struct client *c, bool is_in_tx)
 void orders_on_retire(struct sessions *ss, const void *body, size_t len)
 {
     backend_on_retire(&ss->be, body, len);
-    greeting_forget(ss);
+    greetings_forget(ss->greetings);
     login_auth_forget_roles(ss->auth);
 }
 

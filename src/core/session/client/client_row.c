@@ -29,7 +29,7 @@ void client_row_open(struct client *c, const struct session_peer *peer)
     row->node = ROWS_NO_NODE;
     row->balance_node = ROWS_NO_NODE;
     row->link_row = ROWS_NO_ROW;
-    row->id = session_next_client_id(ss); /* KILL CLIENT goes by it */
+    row->id = session_next_client_id(ss->shared, ss->env->ordinal); /* KILL CLIENT goes by it */
     row->worker = (uint16_t)ss->env->ordinal;
     row->connected_us = backend_wall_us(&ss->be);
     row->state_since_us = row->connected_us;

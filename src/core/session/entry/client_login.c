@@ -22,7 +22,6 @@
 #include "client/client_orders_int.h"
 #include "console_int.h"
 #include "exchange/exchange_mode_int.h"
-#include "shared/greeting_int.h"
 #include "sstate_int.h"
 #include "client_events_int.h"
 
@@ -111,7 +110,7 @@ static bool login_replaces(struct client *c)
     else if (mailbox_post(ss->env->boxes, ss->env->first_worker_slot + w, MAIL_PLACE_TAKEN, NULL, 0,
                  -1) == -1)
         return false; /* it is told of again with the next login there */
-    return session_count_add(ss, INT32_MAX);
+    return session_count_add(ss->shared, ss->env->ordinal, INT32_MAX);
 }
 
 /* max_clients, with reserved_connections kept for superusers. Who is one may only be known when a
@@ -122,7 +121,7 @@ static bool login_count_in(struct client *c, const struct pool *pool)
 
     if (pool->role == POOL_ROLE_PLAIN)
         limit -= c->ss->conf->reserved_connections;
-    if (!session_count_add(c->ss, limit) && !login_replaces(c))
+    if (!session_count_add(c->ss->shared, c->ss->env->ordinal, limit) && !login_replaces(c))
         return login_too_many(c);
     c->is_counted = true;
     return true;
@@ -136,7 +135,8 @@ static bool login_may_stay(struct client *c)
 
     /* A link knows. What was said to others counts only where nobody has said anything since. */
     if (super.p != NULL &&
-        (c->link != NULL || (!pool_is_role_known(c->pool) && greeting_is_fresh(c))))
+        (c->link != NULL ||
+            (!pool_is_role_known(c->pool) && greeting_is_fresh(c->ss->greetings, greeting_of(c)))))
         pool_note_role(c->pool, super);
     if (conf->reserved_connections == 0 || pool_is_superuser(c->pool))
         return true;

@@ -16,7 +16,6 @@
 
 #include "exchange/exchange_mode_int.h"
 #include "lent/lent_int.h"
-#include "shared/greeting_int.h"
 #include "sstate/phase_int.h"
 #include "sstate/sstate_vars_int.h"
 
@@ -98,7 +97,7 @@ void exchange_login_begin(struct client *c)
     login->startup.params = &no_params;
     login->req.is_shared = true;
     login->req.vars = c->sstate->base;
-    greeting_learn_trust(c);
+    greeting_learn_trust(c->ss->greetings, c->pool);
 }
 
 bool exchange_login_granted(struct client *c)
@@ -149,7 +148,7 @@ void exchange_login_synced(struct client *c)
 bool exchange_login_needs_no_link(struct client *c)
 {
     return c->kind->pool_mode(c) != CONF_POOL_SESSION && c->login->req.may_reuse &&
-           greeting_find(c, false) != NULL;
+           greeting_find(c->ss->greetings, greeting_of(c), false);
 }
 
 bool exchange_login_waits_for_none(struct client *c)
@@ -157,7 +156,8 @@ bool exchange_login_waits_for_none(struct client *c)
     struct pool_request *req = &c->login->req;
 
     if (c->kind->pool_mode(c) == CONF_POOL_SESSION || !req->may_reuse ||
-        req->reason == WAIT_REASON_CONNECTING || greeting_find(c, true) == NULL)
+        req->reason == WAIT_REASON_CONNECTING ||
+        !greeting_find(c->ss->greetings, greeting_of(c), true))
         return false;
     pool_request_cancel(req);
     if (req->pool->role_due)
@@ -207,7 +207,7 @@ static void alone_greet(struct client *c)
     }
     alone_put(&params, "session_authorization", pool_user(c->pool));
     alone_put(&params, "is_superuser", slice_of_str(pool_is_superuser(c->pool) ? "on" : "off"));
-    greeting_make_up(c, &params);
+    greeting_make_up(c->ss->greetings, greeting_of(c), &params);
     paramset_free(&params);
 }
 
@@ -225,7 +225,7 @@ bool exchange_login_alone(struct client *c)
     if (!c->kind->follow(c))
         return false;
     c->sstate->parameters = PARAMETERS_UNKNOWN;
-    if (greeting_find(c, true) == NULL)
+    if (!greeting_find(c->ss->greetings, greeting_of(c), true))
         alone_greet(c);
     return true;
 }
@@ -243,7 +243,7 @@ void exchange_login_done(struct client *c)
     struct sstate *s = c->sstate;
 
     if (c->link == NULL) {
-        s->defaults_seen = greeting_serial(c);
+        s->defaults_seen = greeting_serial(c->ss->greetings, greeting_of(c));
         phase_goto(c, PHASE_DETACHED);
         errand_end(c);
         return;
@@ -262,7 +262,7 @@ void exchange_login_done(struct client *c)
         return;
     }
     if (!exchange_login_is_relayed(c))
-        greeting_learn(c);
+        greeting_learn(c->ss->greetings, greeting_of(c), &c->link->reported);
     s->defaults_seen = c->ss->defaults_serial;
     leg_show_pins(c);
     leg_detach(c);

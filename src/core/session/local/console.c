@@ -72,7 +72,7 @@ static bool is_full(struct client *c)
     const struct conf *conf = c->ss->conf;
     struct err err;
 
-    if (session_admin_add(c->ss, conf->reserved_admin))
+    if (session_admin_add(c->ss->shared, c->ss->env->ordinal, conf->reserved_admin))
         return false;
     err_clear(&err);
     err_set_fatal(&err, "53300", "too many clients of database \"%s\"", pool_database(c->pool).p);
@@ -114,7 +114,7 @@ static void console_free(struct client *c)
     c->rare->console = NULL;
     c->kind = &c->ss->kinds->relayed;
     if (console->right != CONSOLE_NOT_IN)
-        session_admin_sub(c->ss);
+        session_admin_sub(c->ss->shared, c->ss->env->ordinal);
     mem_free(console);
 }
 

@@ -74,7 +74,7 @@ WARM int plan_lookup(void *ctx, const struct route_question *q, uint32_t *bits)
 {
     struct client *c = ctx;
 
-    return plan_worker_lookup(c->ss, plan_scope(c), q, c->plan->rs.now_us, bits);
+    return known_lookup(c->ss->known, plan_scope(c), q, c->plan->rs.now_us, bits);
 }
 
 void plan_mark_all(struct client *c)

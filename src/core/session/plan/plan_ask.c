@@ -46,7 +46,7 @@ static void ask_send(struct client *c, struct link *link)
     struct buf sql = {0};
 
     route_oracle_sql(b->questions->question, b->questions->n, &sql);
-    b->questions->change = plan_worker_change(c->ss);
+    b->questions->change = known_change(c->ss->known);
     if (b->nunsure > 0)
         b->nunsure = b->questions->n & 0x1fU; /* an answer may have come before its link died */
     b->asking = ASKING_CATALOGUE;
@@ -101,7 +101,7 @@ static void mark_every_table(struct client *c)
     uint64_t key = route_marks_key(pool_database(c->pool), 0);
 
     if (c->ss->conf->disable_load_balance_on_write == CONF_WRITE_DML_ADAPTIVE_GLOBAL)
-        plan_worker_mark(c->ss, &key, 1);
+        known_mark(c->ss->known, c->ss->conf, &key, 1, backend_wall_us(&c->ss->be));
 }
 
 /* What is known now of a statement that has run. True when something of it is still to be asked. */
@@ -167,7 +167,7 @@ static void take_answer(struct client *c, struct slice index_text, struct slice 
 
     if (route_oracle_parse_row(index_text, bits_text, qs->n, &index, &bits) == -1)
         return;
-    plan_worker_learn(c->ss, plan_scope(c), &qs->question[index], qs->change, b->rs.now_us, bits);
+    known_learn(c->ss->known, plan_scope(c), &qs->question[index], qs->change, b->rs.now_us, bits);
     if (b->nunsure > 0 && (bits & ROUTE_REL_VOLATILE) == 0)
         b->nunsure--;
 }

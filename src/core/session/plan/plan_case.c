@@ -49,7 +49,7 @@ WARM void plan_case_of(struct client *c, struct plan_case *in)
         c->plan->tx_status = sstate_tx_status(c);
     in->conf = c->ss->conf;
     in->view = &c->ss->view;
-    in->replayed_lsn = plan_worker_replayed_lsn(c->ss);
+    in->replayed_lsn = known_replayed_lsn(c->ss->known);
     in->judge = c->kind->judge;
     in->statement = text_of_statement;
     in->lookup = plan_lookup;

@@ -159,7 +159,7 @@ WARM static void judge_input(struct client *c, struct route_input *in)
     struct sessions *ss = c->ss;
     struct plan *b = c->plan;
 
-    plan_worker_refresh(ss);
+    known_refresh(ss->known);
     judge_tx(c);
     route_tie(&b->rs, ROUTE_TIE_BEFORE, is_of_before(c));
     b->rs.now_us = backend_wall_us(&ss->be);
@@ -176,12 +176,12 @@ WARM static void judge_input(struct client *c, struct route_input *in)
     in->lookup_ctx = c;
     in->prepared = judge_prepared;
     in->prepared_ctx = c;
-    in->node_of_pid = plan_worker_node_of_pid;
-    in->pid_ctx = ss;
-    in->marks = plan_worker_marks(ss, &in->nmarks);
-    in->replayed_lsn = plan_worker_replayed_lsn(ss);
+    in->node_of_pid = known_node_of_pid;
+    in->pid_ctx = ss->known;
+    in->marks = known_marks(ss->known, &in->nmarks);
+    in->replayed_lsn = known_replayed_lsn(ss->known);
     in->random = judge_random(c);
-    in->schema_settled = plan_worker_is_settled(ss);
+    in->schema_settled = known_is_settled(ss->known);
     in->answers_id = client_override(c) == NULL ? plan_answers_id(c) : 0;
 }
 
@@ -329,8 +329,8 @@ HOT int plan_known_node(struct client *c, uint64_t known, bool by_facts)
 
     if (client_override(c) != NULL || known == 0 || is_of_before(c))
         return VIEW_NO_NODE;
-    plan_worker_refresh(ss);
-    reads = plan_worker_reads(ss);
+    known_refresh(ss->known);
+    reads = known_reads(ss->known, ss->gen, ss->rules);
     b->rs.now_us = backend_wall_us(&ss->be);
     if (plan_answers_id(c) != known || (by_facts && reads->has_patterns) ||
         (reads->awaits_replay && b->lsn == PLAN_LSN_DUE))

@@ -22,6 +22,16 @@ static void note_discard(struct plan *b)
 }
 
 /* What the router has to know of a statement that is sent to where writes go. */
+/* The statement is sent; NULL: one that could not be looked at. If it may change the schema, all
+ * workers forget their answers now, and when its transaction is over. */
+WARM static void note_schema(struct client *c, const struct sql_stmt *s)
+{
+    if (s != NULL && !route_changes_schema(s))
+        return;
+    c->plan->did_ddl = true;
+    known_ddl(c->ss->known);
+}
+
 WARM void plan_route_note(struct client *c, struct slice sql)
 {
     struct plan *b = c->plan;
@@ -39,7 +49,7 @@ WARM void plan_route_note(struct client *c, struct slice sql)
     else if (b->end == PLAN_ROLLS_BACK)
         b->end = PLAN_END_NONE;
     if (facts->status != SQL_OK)
-        plan_note_schema(c, NULL);
+        note_schema(c, NULL);
     for (i = 0; i < facts->nstmts; i++) {
         route_trace_note(&b->rs.trace, c->ss->rules, sql, &facts->stmts[i], true);
         if (facts->stmts[i].tx.op == SQL_TX_ROLLBACK_TO)
@@ -49,7 +59,7 @@ WARM void plan_route_note(struct client *c, struct slice sql)
         if (commits_midway(facts, i))
             b->end = PLAN_COMMITS_MIDWAY;
         plan_away_note_home(c, &facts->stmts[i]);
-        plan_note_schema(c, &facts->stmts[i]);
+        note_schema(c, &facts->stmts[i]);
         if ((facts->stmts[i].flags & SQL_F_TEMP) != 0)
             route_tie(&b->rs, ROUTE_TIE_TEMP, true);
     }
@@ -66,9 +76,9 @@ static void tell_others(struct client *c)
     struct plan *b = c->plan;
 
     if (b->end != PLAN_ROLLS_BACK && b->nmarks > 0)
-        plan_worker_mark(c->ss, b->mark, b->nmarks);
+        known_mark(c->ss->known, c->ss->conf, b->mark, b->nmarks, backend_wall_us(&c->ss->be));
     if (b->did_ddl)
-        plan_worker_ddl(c->ss); /* now it can be seen */
+        known_ddl(c->ss->known); /* now it can be seen */
 }
 
 WARM static void note_end(struct plan *b, bool commit)
@@ -133,7 +143,7 @@ WARM void plan_routed(struct client *c, enum route_event event)
         break;
     case ROUTED_UNKNOWN:
         note_unread(c, ROUTE_CODE_NONE);
-        plan_note_schema(c, NULL);
+        note_schema(c, NULL);
         break;
     case ROUTED_CODE:
         note_unread(c, ROUTE_CODE_SETS);

@@ -126,12 +126,12 @@ void plan_wait_row(struct sessions *ss, int node, struct slice value)
     uint64_t lsn;
 
     if (parse_u64(value, &lsn) == 0)
-        plan_worker_replayed(ss, node, lsn);
+        known_replayed(ss->known, node, lsn);
 }
 
 static bool lacks(const struct client *c, int node)
 {
-    return plan_worker_replayed_lsn(c->ss)[node] < c->plan->wait_lsn;
+    return known_replayed_lsn(c->ss->known)[node] < c->plan->wait_lsn;
 }
 
 /* The standby has answered: should it be asked again? */

@@ -45,7 +45,7 @@ void client_dispose(struct client *c)
     row_alloc_give(ss->client_row_alloc, c->row_index);
     c->row = NULL;
     if (c->is_counted)
-        session_count_sub(ss);
+        session_count_sub(ss->shared, ss->env->ordinal);
     limits_client_sub(ss->env->shm, ss->env->ordinal, &c->ticket);
     list_remove(&c->node);
     client_said_end(c);

@@ -22,7 +22,6 @@
 #include "client/client_orders_int.h"
 #include "client/client_tls_int.h"
 #include "leg/leg_int.h"
-#include "shared/greeting_int.h"
 #include "sstate_int.h"
 #include "client_events_int.h"
 
@@ -127,6 +126,17 @@ static void suspect(void *ctx, int node)
     sessions_suspect_node(ctx, node);
 }
 
+static void make_known(struct sessions *ss)
+{
+    const struct known_worker of = {.shm = ss->env->shm,
+        .loop = ss->loop,
+        .view = &ss->view,
+        .answers = ss->answers,
+        .ordinal = ss->env->ordinal};
+
+    ss->known = known_new(&of, ss->conf, backend_wall_us(&ss->be));
+}
+
 void sessions_init(struct sessions *ss, struct loop *loop, struct proc_env *env)
 {
     const struct login_worker worker = {.be = &ss->be,
@@ -170,8 +180,8 @@ void sessions_init(struct sessions *ss, struct loop *loop, struct proc_env *env)
     ss->sql_cache = sql_cache_new(SESSION_FACTS_MAX, SESSION_FACTS_BYTES);
     ss->answers = route_cache_new((uint32_t)ss->conf->relcache_size, ss->conf->relcache_expire_ms);
     sessions_make_rules(ss);
-    plan_worker_init(ss);
-    greeting_worker_init(env->shm, env->ordinal);
+    make_known(ss);
+    ss->greetings = greetings_new(env->shm, loop, env->ordinal, env->nworkers);
     backend_tls_set_conf(&ss->be, ss->gen);
     session_tls_set_conf(ss);
     ss->auth = login_auth_new(&worker, env->conf);
@@ -183,10 +193,10 @@ void sessions_fini(struct sessions *ss)
 {
     sessions_warm_end(ss);
     client_cancel_end(ss);
-    plan_worker_fini(ss);
+    known_free(&ss->known);
     session_tls_fini(ss);
     login_auth_free(&ss->auth);
-    greeting_fini(ss);
+    greetings_free(&ss->greetings);
     exchange_login_forget(ss);
     backend_fini(&ss->be);
     auth_book_free(&ss->be.book);

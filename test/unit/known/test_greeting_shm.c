@@ -9,7 +9,7 @@
 
 #include "backend/link.h"
 
-#include "shared/greeting_int.h"
+#include "known/greetings.h"
 #include "run_suite.h"
 
 #define NWORKERS 2

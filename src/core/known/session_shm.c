@@ -9,16 +9,23 @@
 #include "backend/limits.h"
 #include "backend/quota.h"
 #include "base/assert.h"
+#include "base/hash.h"
+#include "base/hot.h"
 #include "base/mem.h"
+#include "cluster/view.h"
 #include "config/conf.h"
+#include "config/pools_conf.h"
+#include "ipc/dbstats.h"
 #include "ipc/gate.h"
 #include "ipc/hold.h"
 #include "ipc/nodestats.h"
 #include "ipc/orders.h"
+#include "ipc/rows.h"
 #include "ipc/stmtstats.h"
 
-#include "plan_int.h"
-#include "shared/greeting_int.h"
+#include "known/greetings.h"
+#include "known/known.h"
+#include "known/session_shared.h"
 
 /* Users about whom something is said once an hour: so many are told apart. */
 #define TOLD_SLOTS   1024
@@ -43,10 +50,16 @@ struct session_shared {
     } __attribute__((aligned(64))) worker[];
 };
 
-HOT _Atomic uint64_t *session_count_cell(
-    struct session_shared *s, int ordinal, int node, enum count_kind kind)
+HOT void session_count(struct session_shared *s, int ordinal, int node, enum count_kind kind)
 {
-    return &s->worker[ordinal].count[node][kind];
+    _Atomic uint64_t *cell;
+
+    if (node >= VIEW_MAX_NODES)
+        return; /* a server of pools.conf: none of the cluster */
+    cell = &s->worker[ordinal].count[node][kind];
+    /* One writer: a plain add is enough, readers see whole words. */
+    atomic_store_explicit(
+        cell, atomic_load_explicit(cell, memory_order_relaxed) + 1, memory_order_relaxed);
 }
 
 /* 0, 1/2, 1/4, 3/4, 1/8, ...: the bits of a counter in reverse order (van der Corput). Ten sessions
@@ -136,7 +149,7 @@ void session_plan_shm(const struct conf *conf, int nworkers, struct shm_plan *pl
     plan->bytes[SHM_AUTH] += auth_guard_bytes();
     plan->bytes[SHM_STATS] +=
         sizeof(struct session_shared) + n * sizeof(((struct session_shared *)0)->worker[0]);
-    plan_plan_shm(conf, nworkers, plan);
+    known_plan_shm(conf, nworkers, plan);
 }
 
 /* What is known before the first probe: which nodes there are. */
@@ -181,7 +194,7 @@ void session_init_shm(const struct conf *conf, int nworkers, struct shm *shm)
     for (i = POOLS_FIRST_TARGET; pools_conf_target(conf, i) != NULL; i++)
         quota_set_limit(shm, i, conf->max_backend_connections);
     s->nworkers = nworkers;
-    plan_init_shm(conf, nworkers, shm);
+    known_init_shm(conf, nworkers, shm);
     auth_guard_init(shm_get(shm, SHM_AUTH));
     publish_first_view(conf, shm);
 }
@@ -236,27 +249,25 @@ static bool count_below(_Atomic int32_t *count, int limit)
     return true;
 }
 
-bool session_admin_add(struct sessions *ss, int limit)
+bool session_admin_add(struct session_shared *s, int ordinal, int limit)
 {
-    if (!count_below(&ss->shared->nadmins, limit))
+    if (!count_below(&s->nadmins, limit))
         return false;
-    atomic_fetch_add(&ss->shared->worker[ss->env->ordinal].nadmins, 1);
+    atomic_fetch_add(&s->worker[ordinal].nadmins, 1);
     return true;
 }
 
-void session_admin_sub(struct sessions *ss)
+void session_admin_sub(struct session_shared *s, int ordinal)
 {
-    atomic_fetch_sub(&ss->shared->worker[ss->env->ordinal].nadmins, 1);
-    atomic_fetch_sub(&ss->shared->nadmins, 1);
+    atomic_fetch_sub(&s->worker[ordinal].nadmins, 1);
+    atomic_fetch_sub(&s->nadmins, 1);
 }
 
-bool session_count_add(struct sessions *ss, int limit)
+bool session_count_add(struct session_shared *s, int ordinal, int limit)
 {
-    struct session_shared *s = ss->shared;
-
     if (!count_below(&s->nclients, limit))
         return false;
-    atomic_fetch_add(&s->worker[ss->env->ordinal].nclients, 1);
+    atomic_fetch_add(&s->worker[ordinal].nclients, 1);
     return true;
 }
 
@@ -284,12 +295,11 @@ int session_take_silent(struct session_shared *s, int64_t before_us)
     return found;
 }
 
-uint32_t session_next_client_id(struct sessions *ss)
+uint32_t session_next_client_id(struct session_shared *s, int ordinal)
 {
-    struct session_shared *s = ss->shared;
-    uint32_t n = ++s->worker[ss->env->ordinal].nids;
+    uint32_t n = ++s->worker[ordinal].nids;
 
-    return n * (uint32_t)s->nworkers + (uint32_t)ss->env->ordinal;
+    return n * (uint32_t)s->nworkers + (uint32_t)ordinal;
 }
 
 void session_note_move(struct session_shared *s, int64_t now_us)
@@ -308,10 +318,10 @@ void session_count_move(struct session_shared *s, int from_ordinal, int to_ordin
     atomic_fetch_add(&s->worker[to_ordinal].nclients, 1);
 }
 
-void session_count_sub(struct sessions *ss)
+void session_count_sub(struct session_shared *s, int ordinal)
 {
-    atomic_fetch_sub(&ss->shared->worker[ss->env->ordinal].nclients, 1);
-    atomic_fetch_sub(&ss->shared->nclients, 1);
+    atomic_fetch_sub(&s->worker[ordinal].nclients, 1);
+    atomic_fetch_sub(&s->nclients, 1);
 }
 
 int session_count_all(const struct shm *shm)

@@ -11,7 +11,7 @@
 #include "backend/link.h"
 #include "base/hash.h"
 
-#include "shared/greeting_int.h"
+#include "known/greetings.h"
 
 /* Rows of one worker, and what fits into one: names, start-up parameters, some fifteen values. */
 #define GREETING_ROWS  64

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: PostgreSQL
- * counts.c: statements and errors per node, one row per worker in shared memory, no locks. */
+ * counts.c: which kind of statement is it, for what is counted per node? */
 #include "config.h"
 
-#include <stdatomic.h>
 #include <string.h>
 
 #include "base/hot.h"
 
-#include "client_int.h"
+#include "known/session_shared.h"
 
 /* First words, as pgpool-II sorts statements: what is in none of the lists is DDL. */
 static const struct {
@@ -77,16 +76,4 @@ HOT enum count_kind count_kind_of(struct slice sql)
             return words[i].kind;
     }
     return p == end ? COUNT_OTHER : COUNT_DDL;
-}
-
-HOT void count_statement(struct sessions *ss, int node, enum count_kind kind)
-{
-    _Atomic uint64_t *cell;
-
-    if (node >= VIEW_MAX_NODES)
-        return; /* a server of pools.conf: none of the cluster */
-    cell = session_count_cell(ss->shared, ss->be.ordinal, node, kind);
-    /* One writer: a plain add is enough, readers see whole words. */
-    atomic_store_explicit(
-        cell, atomic_load_explicit(cell, memory_order_relaxed) + 1, memory_order_relaxed);
 }
