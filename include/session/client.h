@@ -14,13 +14,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "account/lines.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/hot.h"
 #include "base/log.h"
 #include "base/slice.h"
 #include "ipc/rows.h"
-#include "parser/sqlcomment.h"
 
 struct client;
 struct conf_session;
@@ -179,20 +179,8 @@ void client_row_application(struct client *c, struct slice application);
  * is "" for a simple query, else what stands before it. */
 bool client_log_statements(struct client *c);
 COLD void client_log_statement(struct client *c, const char *kind, struct slice sql);
-/* The lines between enter and leave are about this client: its names in log_line_prefix, its own
- * log_min_messages and log_error_verbosity. */
-struct client_log_scope {
-    struct log_context ctx;
-    const struct log_context *before;
-    char user[ROWS_NAME_BYTES];
-    char database[ROWS_NAME_BYTES];
-    char application[128];
-    char host[64];
-    char fingerprint[17];
-    struct sql_trace trace;
-};
+/* The lines between this and client_log_leave are about this client (account/lines.h). */
 void client_log_enter(struct client_log_scope *scope, const struct client *c);
-void client_log_leave(struct client_log_scope *scope);
 /* One line about the client that it can cause itself: limited as log_caused. */
 #define CLIENT_LOG(c, level, ...)                                                                  \
     do {                                                                                           \

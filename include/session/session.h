@@ -80,8 +80,8 @@ struct sessions {
     struct native_functions *native_functions; /* what differs by node, by database */
     struct errand *spare_errands;              /* SPARE_ERRANDS at most */
     unsigned nspare_errands;
-    struct session_stmts *stmts;      /* NULL: statements are not counted apart */
-    struct session_stmts *stmts_kept; /* while they are not: what was counted with before */
+    struct stmts *stmts;      /* NULL: statements are not counted apart */
+    struct stmts *stmts_kept; /* while they are not: what was counted with before */
     double log_sample; /* log_statement_sample_rate, added up: from 1 on the next one is logged */
     enum session_stop stop;
     uint16_t defaults_serial; /* counts changes of what nobody has SET, as links report it */

@@ -7,6 +7,11 @@
 #ifndef PGP_SESSION_CLIENT_INT_H
 #define PGP_SESSION_CLIENT_INT_H
 
+#include "account/client_row.h"
+#include "account/lines.h"
+#include "account/stats.h"
+#include "account/stmts.h"
+#include "account/trace.h"
 #include "backend/limits.h"
 #include "backend/link.h"
 #include "backend/paramset.h"
@@ -26,9 +31,6 @@
 
 #include "client_kind_int.h"
 #include "client_limits_int.h"
-#include "client_stats_int.h"
-#include "client_stmts_int.h"
-#include "client_trace_int.h"
 
 #define CLIENT_MAGIC 0xC11E07A1U
 /* A message that may be a command of ours is collected up to this size. */
@@ -67,6 +69,13 @@ enum login_negotiation { NEGOTIATION_DUE, NEGOTIATION_SPARED, NEGOTIATION_OVER }
 /* So far: AuthenticationOk was sent; the log was told of a refusal. */
 enum login_outcome { LOGIN_OPEN, LOGIN_LET_IN, LOGIN_REFUSED };
 
+/* Of its messages, which are logged? While none is, that costs a test of a byte per message or run
+ * of replies. What pgpool sends and swallows itself is not in it. */
+struct client_trace {
+    bool client;    /* log_client_messages */
+    uint8_t server; /* enum conf_message_detail; 0: none */
+};
+
 /* What is needed until the login is over. */
 struct client_login {
     struct pool_request req;
@@ -101,7 +110,7 @@ struct client_rare {
     struct sql_trace comment;     /* of the statement that it runs, with jsonlog */
     char *refused;  /* what a failed transaction is about to refuse: client_failed.c */
     bool is_behind; /* its input waits until it has read: client_hold */
-    struct client_replies replies;
+    struct client_replies replies; /* from when trace.server is not 0 */
 };
 
 struct client {
@@ -376,7 +385,7 @@ void client_cancel_request(struct sessions *ss, int32_t pid, struct slice key, i
 /* Makes the client's cancel key; returns its length. */
 uint32_t client_make_secret(struct sessions *ss, uint8_t *secret, uint32_t version);
 
-/* client_row.c */
+/* client_note.c */
 void client_row_open(struct client *c, const struct session_peer *peer);
 void client_row_login(struct client *c);
 /* The login to the virtual database is. */
@@ -395,14 +404,27 @@ struct slice client_row_statement(const struct client *c);
 /* Its names in SHOW and in the log; empty before the login. Views that hold until they change. */
 const struct row_names *client_row_names(const struct client *c);
 
+/* Of its worker, as the settings are: are statements counted apart? */
+void session_stmts_set(struct sessions *ss);
+/* What it runs, as SHOW POOL_STATEMENTS has it; false: that is not known. */
+bool client_stmts_fingerprint(const struct client *c, uint64_t *fingerprint);
+/* A statement that is known is bound; *known is kept with it. False: as far as *known goes it is
+ * not known: client_stmts_bound is to be told its text, and says what is to be kept. */
+bool client_stmts_is_known(struct client *c, stmtstats_handle known);
+stmtstats_handle client_stmts_bound(struct client *c, struct slice sql);
+/* One is bound of which nothing is known. */
+void client_stmts_unknown(struct client *c);
+/* Its server has told of rows (backend.nrows), or an error. */
+void client_stmts_rows(struct client *c);
+void client_stmts_error(struct client *c);
+/* It was answered from the query cache. */
+void client_stmts_hit(struct client *c, struct slice sql);
+
 /* Why the client keeps its link between transactions: ROWS_PIN(reason) of each; 0: it does not.
- * Counts reasons that are new. After client_stats_on_login. */
+ * Counts reasons that are new. After stats_on_login. */
 void client_row_pin(struct client *c, unsigned pins);
 
 /* client_log.c */
-/* They are about a statement that is not under way yet. */
-void client_log_enter_text(
-    struct client_log_scope *scope, const struct client *c, struct slice sql);
 /* CLIENT_LOG of what a link says while the client has it; `owner` is the client. */
 void client_log_link(
     void *owner, const struct log_place *place, enum log_level level, const char *text);
@@ -412,16 +434,20 @@ void client_host_text(const struct client *c, char *out, size_t size);
 /* A client does not get in: who, from where and why, unless that was said already. */
 void client_log_refusal(struct client *c, const struct err *err);
 void client_log_disconnection(const struct client *c);
-/* log_min_duration_statement: an exchange is over that took so long before something was sent, and
- * so long at the server. */
-COLD void client_log_duration(struct client *c, int64_t before_us, int64_t server_us);
+/* log_min_duration_statement and its like: an exchange is over, whose clocks still run. */
+COLD void client_log_duration(struct client *c);
 /* client_log_statement of one that was told before: only where it went. */
 void client_log_on_node(struct client *c, const char *kind, struct slice sql);
-/* client_said.c: a message of the extended protocol is sent to c->target, and statements are
+/* A message of the extended protocol is sent to c->target, and statements are
  * logged. `body` may be incomplete. */
 void client_said(struct client *c, char type, struct slice body);
-/* The client is gone. */
-void client_said_end(struct client *c);
+/* Looks at the settings of the session (struct client_trace); called when it begins, and for its
+ * statements. */
+void client_trace_settings(struct client *c);
+/* A message of the client is dealt with. `body` may be incomplete. */
+COLD void client_trace_message(struct client *c, char type, struct slice body);
+/* trace_reply, with trace.server. */
+void client_trace_reply(struct client *c, int node, const char *p, size_t n);
 /* True when `gen` has statements or messages logged. */
 bool sessions_log_statements(const struct conf_gen *gen);
 

@@ -21,7 +21,7 @@
  *   nothing is owed any more, and the    client_limits_must_leave: true: end the session with 57P01
  *     client is between transactions       (client_after_quiet asks)
  *
- * A client that waits for a link has stats.wait_us set: call client_stats_on_wait_begin before. The
+ * A client that waits for a link has stats.wait_us set: call stats_on_wait_begin before. The
  * session is ended with client_end: a request in the pool's queue must be taken back by that. */
 #ifndef PGP_SESSION_CLIENT_LIMITS_INT_H
 #define PGP_SESSION_CLIENT_LIMITS_INT_H

@@ -271,7 +271,7 @@ static void limits_end(struct client *c, const struct deadline *d)
             c->pool->names, pool_database(c->pool).p);
         client_log_leave(&scope);
     }
-    client_stats_on_wait_end(c);
+    stats_on_wait_end(&c->stats, loop_now_us(c->ss->loop));
     client_end(c, &err);
 }
 

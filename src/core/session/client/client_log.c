@@ -1,22 +1,69 @@
 /* SPDX-License-Identifier: PostgreSQL
- * client_log.c: what the log says about clients, in pgpool-II's words. */
+ * client_log.c: what the log is told about a client, and what of that the client is told; the lines
+ * are made in src/core/account. Runs in: workers. */
 #include "config.h"
 
-#include <arpa/inet.h>
 #include <netdb.h>
-#include <netinet/in.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/socket.h>
 
+#include "account/said.h"
 #include "base/hot.h"
 #include "base/log.h"
-#include "base/mem.h"
 #include "config/conf.h"
 #include "config/conf_param.h"
+#include "wire/proto.h"
 #include "wire/writer.h"
 
 #include "client_int.h"
+
+/* ---- whose lines they are ---- */
+
+void client_host_text(const struct client *c, char *out, size_t size)
+{
+    struct sockaddr_storage ss = {0};
+    socklen_t len = sizeof ss;
+
+    if (c->row != NULL)
+        lines_host(c->row, out, size);
+    else if (c->is_unix)
+        snprintf(out, size, "[local]");
+    else if (getpeername(stream_fd(&c->stream), (struct sockaddr *)&ss, &len) == -1 ||
+             getnameinfo((struct sockaddr *)&ss, len, out, (socklen_t)size, NULL, 0,
+                 NI_NUMERICHOST) != 0) /* there was no place for it */
+        snprintf(out, size, "?");
+}
+
+/* *fingerprint is room for one. */
+static struct lines_whose whose_of(const struct client *c, uint64_t *fingerprint)
+{
+    struct lines_whose of = {.row = c->row, .names = client_row_names(c)};
+    bool is_active = c->row != NULL && c->row->state == CLIENT_STATE_ACTIVE && log_has_jsonlog();
+
+    if (client_override(c) != NULL)
+        of.settings = conf_session_of(c->ss->gen, client_override(c));
+    if (is_active && client_stmts_fingerprint(c, fingerprint))
+        of.fingerprint = fingerprint;
+    if (is_active && c->rare != NULL)
+        of.trace = &c->rare->comment;
+    return of;
+}
+
+void client_log_enter(struct client_log_scope *scope, const struct client *c)
+{
+    uint64_t fingerprint;
+    struct lines_whose of = whose_of(c, &fingerprint);
+
+    lines_enter(scope, &of);
+}
+
+static void enter_text(struct client_log_scope *scope, const struct client *c, struct slice sql)
+{
+    client_log_enter(scope, c);
+    lines_set_text(scope, c->ss->scratch, sql);
+}
+
+/* ---- who comes and goes ---- */
 
 /* Whoever does not get in, for whichever reason, leaves one line: who, from where, why. */
 void client_log_refusal(struct client *c, const struct err *err)
@@ -38,14 +85,6 @@ void client_log_refusal(struct client *c, const struct err *err)
         user.p, (int)database.n, database.p, host);
 }
 
-static void log_connection(const char *host, int port)
-{
-    char detail[NI_MAXHOST + 64];
-
-    snprintf(detail, sizeof detail, "connecting host=%s port=%d", host, port);
-    log_at_detail(LVL_LOG, detail, NULL, "new connection received");
-}
-
 void client_log_link(
     void *owner, const struct log_place *place, enum log_level level, const char *text)
 {
@@ -56,103 +95,27 @@ void client_log_link(
     client_log_leave(&scope);
 }
 
-/* log_hostname: the name is looked up on libuv's thread pool; the client does not wait for it. */
-struct name_lookup {
-    uv_getnameinfo_t request;
-    struct client_log_scope scope; /* of a disconnection */
-    char *farewell; /* what a disconnection says before the host; NULL: a connection */
-    int port;
-    char address[64]; /* when there is no name */
-};
-
-static void log_farewell(const char *text, const char *host, int port)
-{
-    log_at(LVL_LOG, "%s host=%s port=%d", text, host, port);
-}
-
-static void on_name(uv_getnameinfo_t *request, int status, const char *name, const char *service)
-{
-    struct name_lookup *nl = request->data;
-    const char *host = status == 0 ? name : nl->address;
-
-    (void)service;
-    if (nl->farewell == NULL) {
-        log_connection(host, nl->port);
-    } else {
-        nl->scope.before = log_use_context(&nl->scope.ctx);
-        log_farewell(nl->farewell, host, nl->port);
-        client_log_leave(&nl->scope);
-    }
-    mem_free(nl->farewell);
-    mem_free(nl);
-}
-
-/* `farewell` may be NULL. False: there is nothing to look up, or no way. */
-static bool start_lookup(const struct client *c, const char *address, const char *farewell)
-{
-    struct name_lookup *nl;
-    struct sockaddr_storage ss = {0};
-    struct sockaddr_in *in4 = (struct sockaddr_in *)&ss;
-    struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)&ss;
-
-    if (!c->ss->conf->log_hostname || c->row == NULL || c->row->addr_kind == ROW_ADDR_LOCAL)
-        return false;
-    nl = mem_alloc_zero(sizeof *nl);
-    nl->request.data = nl;
-    nl->port = c->row->port;
-    if (farewell != NULL) {
-        nl->farewell = mem_strdup(farewell);
-        client_log_enter(&nl->scope, c);
-        client_log_leave(&nl->scope);
-    }
-    snprintf(nl->address, sizeof nl->address, "%s", address);
-    if (c->row->addr_kind == ROW_ADDR_IPV4) {
-        in4->sin_family = AF_INET;
-        memcpy(&in4->sin_addr, c->row->addr, sizeof in4->sin_addr);
-    } else {
-        in6->sin6_family = AF_INET6;
-        memcpy(&in6->sin6_addr, c->row->addr, sizeof in6->sin6_addr);
-    }
-    if (uv_getnameinfo(loop_uv(c->ss->loop), &nl->request, on_name, (struct sockaddr *)&ss, 0) == 0)
-        return true;
-    mem_free(nl->farewell);
-    mem_free(nl);
-    return false;
-}
-
 void client_log_connection(const struct client *c)
 {
     char host[64];
 
     client_host_text(c, host, sizeof host);
-    if (!start_lookup(c, host, NULL))
-        log_connection(host, c->row == NULL ? 0 : c->row->port);
+    lines_connection(c->ss->conf->log_hostname ? c->ss->loop : NULL, c->row, host);
 }
 
 void client_log_disconnection(const struct client *c)
 {
-    struct client_log_scope scope;
-    char text[2 * ROWS_NAME_BYTES + 100];
-    char host[64];
-    int64_t us;
-
-    if (!c->ss->conf->log_disconnections || c->row == NULL || c->row->protocol == 0)
-        return;
-    client_host_text(c, host, sizeof host);
-    us = backend_wall_us(&c->ss->be) - c->row->connected_us;
-    snprintf(text, sizeof text,
-        "frontend disconnection: session time: %d:%02d:%02d.%03d user=%.*s database=%.*s",
-        (int)(us / 3600000000LL), (int)(us / 60000000 % 60), (int)(us / 1000000 % 60),
-        (int)(us / 1000 % 1000), (int)row_user(client_row_names(c)).n,
-        row_user(client_row_names(c)).p, (int)row_database(client_row_names(c)).n,
-        row_database(client_row_names(c)).p);
+    uint64_t fingerprint;
+    struct lines_whose of = whose_of(c, &fingerprint);
     /* A worker that stops does not wait for names. */
-    if (c->ss->stop == SESSION_RUNNING && start_lookup(c, host, text))
-        return;
-    client_log_enter(&scope, c);
-    log_farewell(text, host, c->row->port);
-    client_log_leave(&scope);
+    bool looks = c->ss->conf->log_hostname && c->ss->stop == SESSION_RUNNING;
+
+    if (c->ss->conf->log_disconnections && c->row != NULL && c->row->protocol != 0)
+        lines_disconnection(
+            looks ? c->ss->loop : NULL, &of, backend_wall_us(&c->ss->be) - c->row->connected_us);
 }
+
+/* ---- what it asks for ---- */
 
 void client_notice(struct client *c, enum log_level level, const char *text)
 {
@@ -205,46 +168,21 @@ static void tell_client(
     buf_free(&notice);
 }
 
-/* Evenly: with a rate of 0.1 every tenth. */
-static bool is_in_sample(struct sessions *ss)
+void client_log_duration(struct client *c)
 {
-    ss->log_sample += ss->conf->log_statement_sample_rate;
-    if (ss->log_sample < 1.0)
-        return false;
-    ss->log_sample -= 1.0;
-    return true;
-}
-
-static bool is_slow(struct sessions *ss, int64_t took_us)
-{
-    const struct conf *conf = ss->conf;
-
-    if (conf->log_min_duration_statement_ms >= 0 &&
-        took_us >= conf->log_min_duration_statement_ms * INT64_C(1000))
-        return true;
-    return conf->log_min_duration_sample_ms >= 0 &&
-           took_us >= conf->log_min_duration_sample_ms * INT64_C(1000) && is_in_sample(ss);
-}
-
-void client_log_duration(struct client *c, int64_t before_us, int64_t server_us)
-{
-    int64_t waited_us = c->stats.wait_us < 0 ? -c->stats.wait_us : 0;
+    const struct client_stats *s = &c->stats;
+    struct lines_took took = {.waited_us = s->wait_us < 0 ? -s->wait_us : 0};
     struct client_log_scope scope;
-    struct slice text;
-    char detail[160];
 
-    if (c->row == NULL || !is_slow(c->ss, before_us + server_us))
+    if (s->sent_us == 0 || c->target == NULL || c->row == NULL)
         return;
-    if (waited_us > before_us)
-        waited_us = before_us;
-    text = client_row_statement(c);
-    snprintf(detail, sizeof detail,
-        "waited for a server connection %.3f ms, routing %.3f ms, at node %d %.3f ms",
-        (double)waited_us / 1000, (double)(before_us - waited_us) / 1000,
-        c->target->pool->cluster_node, (double)server_us / 1000);
+    took.before_us = s->taken_us == 0 ? 0 : s->sent_us - s->taken_us;
+    took.server_us = loop_now_us(c->ss->loop) - s->sent_us;
+    took.node = c->target->pool->cluster_node;
+    if (!lines_is_slow(c->ss->conf, &c->ss->log_sample, took.before_us + took.server_us))
+        return;
     client_log_enter(&scope, c);
-    log_at_detail(LVL_LOG, detail, NULL, "duration: %.3f ms  statement: %.*s",
-        (double)(before_us + server_us) / 1000, (int)text.n, text.p);
+    lines_duration(&took, client_row_statement(c));
     client_log_leave(&scope);
 }
 
@@ -256,7 +194,7 @@ void client_log_statement(struct client *c, const char *kind, struct slice text)
         CLIENT_LOG(c, LVL_DEBUG1, "simple query \"%.*s\" arrived", (int)text.n, text.p);
     if (conf_session_of(c->ss->gen, client_override(c))->log_statement &&
         (kind[0] == '\0' || kind[0] == 'E')) {
-        client_log_enter_text(&scope, c, text);
+        enter_text(&scope, c, text);
         log_at(LVL_LOG, "statement: %.*s", (int)text.n, text.p);
         client_log_leave(&scope);
         tell_client(c, LVL_LOG, "statement: ", "", text);
@@ -274,7 +212,7 @@ void client_log_on_node(struct client *c, const char *kind, struct slice text)
 
     snprintf(head, sizeof head, "DB node id: %d backend pid: %d statement: ", node,
         link == NULL ? 0 : link->server_pid);
-    client_log_enter_text(&scope, c, text);
+    enter_text(&scope, c, text);
     if (s->log_per_node_statement)
         log_at(LVL_LOG, "%s%s%.*s", head, kind, (int)text.n, text.p);
     client_log_leave(&scope);
@@ -283,4 +221,50 @@ void client_log_on_node(struct client *c, const char *kind, struct slice text)
     snprintf(head, sizeof head, "DB node id: %d statement: ", node);
     if (s->notice_per_node_statement)
         tell_client(c, LVL_NOTICE, head, kind, text);
+}
+
+void client_said(struct client *c, char type, struct slice body)
+{
+    struct said_line line;
+
+    if (said_note(&c->ss->said, c, type, body, &line))
+        client_log_statement(c, line.kind, line.text);
+}
+
+/* ---- messages ---- */
+
+void client_trace_settings(struct client *c)
+{
+    const struct conf_session *s = conf_session_of(c->ss->gen, client_override(c));
+    uint8_t before = c->trace.server;
+
+    c->trace.client = s->log_client_messages;
+    c->trace.server =
+        s->log_backend_messages == CONF_MESSAGES_NONE ? 0 : (uint8_t)s->log_backend_messages;
+    if (before == 0 && c->trace.server != 0)
+        client_rare(c)->replies = (struct client_replies){
+            .body_left = c->target == NULL || c->target->swallow_body ? 0 : c->target->body_left};
+}
+
+void client_trace_message(struct client *c, char type, struct slice body)
+{
+    struct client_log_scope scope;
+    uint32_t none = 0;
+
+    if (type == FE_COPY_DATA) {
+        client_rare(c)->replies.copies++;
+        return;
+    }
+    client_log_enter(&scope, c);
+    trace_message(c->rare == NULL ? &none : &c->rare->replies.copies, type, body);
+    client_log_leave(&scope);
+}
+
+void client_trace_reply(struct client *c, int node, const char *p, size_t n)
+{
+    struct client_log_scope scope;
+
+    client_log_enter(&scope, c);
+    trace_reply(&c->rare->replies, c->trace.server == CONF_MESSAGES_TERSE, node, p, n);
+    client_log_leave(&scope);
 }

@@ -20,7 +20,7 @@
 
 HOT void client_pass_reply(struct client *c, struct link *link, const char *p, size_t n)
 {
-    client_stats_on_bytes_out(&c->stats, n);
+    stats_on_bytes_out(&c->stats, n);
     if (c->ss->be.nrows > 0)
         client_stmts_rows(c);
     if (c->trace.server != 0)
@@ -33,7 +33,7 @@ HOT void feed_send(struct client *c, const char *p, size_t n)
 {
     if (c->traces == TRACES_NONE)
         c->traces = TRACES_READS;
-    client_stats_on_bytes_in(&c->stats, n);
+    stats_on_bytes_in(&c->stats, n);
     if (link_send(c->target, p, n) == 0 && stream_is_clogged(&c->target->stream))
         stream_pause(&c->stream);
 }

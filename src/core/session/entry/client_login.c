@@ -329,7 +329,9 @@ void client_do_welcome(struct client *c)
         buf_free(&out);
         return;
     }
-    client_stats_on_login(c);
+    stats_on_login(&c->stats,
+        dbstats_row_of(c->ss->env->shm, c->ss->env->ordinal, pool_database(c->pool)),
+        c->link != NULL);
     c->kind->entered(c);
     client_row_login(c);
     client_row_put_key(c, &out);
@@ -397,7 +399,7 @@ void client_do_acquire(struct client *c)
     }
     switch (pool_acquire(req)) {
     case ACQUIRE_GRANTED:
-        client_stats_on_link(c);
+        stats_on_link(&c->stats, loop_now_us(c->ss->loop));
         c->link = req->link;
         c->epoch = c->link->epoch;
         if (req->needs_patch)
@@ -406,7 +408,7 @@ void client_do_acquire(struct client *c)
             client_login_welcome(c);
         break;
     case ACQUIRE_OPENING:
-        client_stats_on_link(c);
+        stats_on_link(&c->stats, loop_now_us(c->ss->loop));
         c->link = req->link;
         c->epoch = c->link->epoch;
         client_auth_on_opening(login->auth);

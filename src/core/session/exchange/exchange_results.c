@@ -184,7 +184,7 @@ void client_wait_for_result(struct client *c, struct list *line)
     phase_goto(c, PHASE_WAITING);
     c->was_told_to_wait = true; /* nothing is said of connections, which it does not wait for */
     client_row_state(c, CLIENT_STATE_WAITING, WAIT_REASON_RESULT);
-    client_stats_on_wait_begin(c);
+    stats_on_wait_begin(&c->stats, loop_now_us(c->ss->loop));
 }
 
 struct client *client_in_line(struct list *place)
@@ -320,7 +320,7 @@ HOT void client_answer(struct client *c, struct slice bytes)
 
     if (s->tx == SSTATE_TX_VIRTUAL)
         s->errand->leave.snapshot = PLAN_SNAPSHOT_DUE;
-    client_stats_on_bytes_out(&c->stats, bytes.n);
+    stats_on_bytes_out(&c->stats, bytes.n);
     (void)stream_send_later(&c->stream, bytes.p, bytes.n);
     client_note_idle(c);
 }

@@ -414,7 +414,7 @@ static void note_extended(struct client *c, const struct feed_msg *m)
     } else if (m->type == FE_PARSE && m->is_whole) {
         client_note_statement(c, feed_parse_sql(m->body));
     } else if (m->type == FE_SYNC) {
-        client_stats_on_sent(c);
+        stats_on_sent(&c->stats, loop_now_us(c->ss->loop));
     }
     if (client_log_statements(c))
         client_said(c, m->type, m->body);

@@ -55,7 +55,7 @@ static void forget_transaction(struct client *c)
     s->tx = SSTATE_TX_OF_LINK;
     buf_empty(&s->errand->begin);
     follow_end_lost(s);
-    client_stats_on_virtual_end(c);
+    stats_on_virtual_end(&c->stats, loop_now_us(c->ss->loop));
     c->kind->routed(c, ROUTED_VIRTUAL_END);
 }
 

@@ -235,11 +235,11 @@ HOT static void leg_adopt(struct client *c, struct link *link)
     else
         client_row_link(c);
     if (link == s->kept) {
-        client_stats_on_wait_end(c);
+        stats_on_wait_end(&c->stats, loop_now_us(c->ss->loop));
         return;
     }
     lent_kept_note(c, link);
-    client_stats_on_link(c);
+    stats_on_link(&c->stats, loop_now_us(c->ss->loop));
 }
 
 HOT bool leg_attach_at_once(struct client *c, int node)
@@ -302,7 +302,7 @@ HOT enum feed_step leg_attach(struct client *c, int node, bool to_ask)
         phase_goto(c, to_ask ? PHASE_ASK_OPENING : PHASE_OPENING);
         if (node != c->pool->cluster_node)
             lent_start_opening(c);
-        client_stats_on_wait_begin(c);
+        stats_on_wait_begin(&c->stats, loop_now_us(c->ss->loop));
         client_row_state(c, CLIENT_STATE_WAITING, WAIT_REASON_CONNECTING);
         return FEED_PARK;
     case ACQUIRE_WAITING:
@@ -310,7 +310,7 @@ HOT enum feed_step leg_attach(struct client *c, int node, bool to_ask)
     }
     phase_goto(c, to_ask ? PHASE_ASK_WAITING : PHASE_WAITING);
     lent_start_queueing(c);
-    client_stats_on_wait_begin(c);
+    stats_on_wait_begin(&c->stats, loop_now_us(c->ss->loop));
     client_row_state(c, CLIENT_STATE_WAITING, (enum wait_reason)w->req.reason);
     if (!was_waiting)
         task_post(c->ss->loop, &c->ss->publish);

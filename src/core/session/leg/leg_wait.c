@@ -133,7 +133,7 @@ enum feed_step leg_wait_for_primary(struct client *c)
     phase_goto(c, PHASE_WAITING);
     list_push_back(&ss->homeless, &s->errand->homeless_node);
     client_row_state(c, CLIENT_STATE_WAITING, WAIT_REASON_NO_PRIMARY);
-    client_stats_on_wait_begin(c);
+    stats_on_wait_begin(&c->stats, loop_now_us(c->ss->loop));
     if (!timer_is_armed(&ss->homeless_timer))
         timer_start(ss->loop, &ss->homeless_timer, LOOK_MS);
     return FEED_PARK;

@@ -37,7 +37,7 @@ void lent_stop_asking(struct client *c)
     lent_leave_queue(c);
     lent_stop_waiting(c);
     phase_goto(c, PHASE_DETACHED);
-    client_stats_on_wait_end(c);
+    stats_on_wait_end(&c->stats, loop_now_us(c->ss->loop));
 }
 
 void lent_stop_waiting(struct client *c)
@@ -48,7 +48,7 @@ void lent_stop_waiting(struct client *c)
         return;
     list_remove(&s->errand->homeless_node);
     s->errand->refused_us = 0;
-    client_stats_on_wait_end(c);
+    stats_on_wait_end(&c->stats, loop_now_us(c->ss->loop));
     if (phase_is_waiting((enum phase)s->phase))
         phase_goto(c, PHASE_DETACHED);
 }

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "account/said.h"
 #include "backend/row_alloc.h"
 #include "base/hot.h"
 #include "base/log.h"
@@ -48,7 +49,7 @@ void client_dispose(struct client *c)
         session_count_sub(ss->shared, ss->env->ordinal);
     limits_client_sub(ss->env->shm, ss->env->ordinal, &c->ticket);
     list_remove(&c->node);
-    client_said_end(c);
+    said_end(&ss->said, c);
     ss->nclients--;
     task_post(ss->loop, &ss->publish);
     stream_close(&c->stream);

@@ -200,7 +200,7 @@ void sessions_fini(struct sessions *ss)
     exchange_login_forget(ss);
     backend_fini(&ss->be);
     auth_book_free(&ss->be.book);
-    session_stmts_fini(ss);
+    stmts_free(&ss->stmts_kept);
     sql_cache_free(&ss->sql_cache);
     route_cache_free(&ss->answers);
     hash_table_fini(&ss->said);

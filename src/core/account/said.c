@@ -1,20 +1,16 @@
 /* SPDX-License-Identifier: PostgreSQL
- * client_said.c: log_per_node_statement and its like for the extended protocol: Bind and Execute
- * are logged with the text of their statement. Runs in: workers.
- *
- * Texts are kept here and only while statements are logged, whoever else keeps them: nobody does
- * for portals, nor for anything where nothing is balanced. What was parsed before that has no text.
- * Must never: cost anything while nothing is logged. */
+ * said.c: texts of prepared statements and of portals, by client and name. Runs in: workers. */
 #include "config.h"
 
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/list.h"
 #include "base/mem.h"
 #include "wire/proto.h"
 #include "wire/reader.h"
 
-#include "client_int.h"
+#include "account/said.h"
 
 /* As pgpool-II. */
 #define SAID_TEXT_MAX 1023
@@ -32,14 +28,14 @@ struct said_name {
 /* Of one client. */
 struct said_book {
     struct hash_node node;
-    const struct client *client;
+    const void *client;
     struct list names; /* the newest first */
     unsigned count;
 };
 
-static uint64_t hash_of(const struct client *c)
+static uint64_t hash_of(const void *client)
 {
-    return hash_bytes(&c, sizeof c, 0);
+    return hash_bytes(&client, sizeof client, 0);
 }
 
 static int is_book_of(const struct hash_node *node, const void *client)
@@ -47,21 +43,21 @@ static int is_book_of(const struct hash_node *node, const void *client)
     return ((const struct said_book *)(const void *)node)->client == client;
 }
 
-static struct said_book *find_book(const struct client *c)
+static struct said_book *find_book(const struct hash_table *said, const void *client)
 {
-    return (struct said_book *)(void *)hash_table_find(&c->ss->said, hash_of(c), is_book_of, c);
+    return (struct said_book *)(void *)hash_table_find(said, hash_of(client), is_book_of, client);
 }
 
-static struct said_book *book_of(struct client *c)
+static struct said_book *book_of(struct hash_table *said, const void *client)
 {
-    struct said_book *book = find_book(c);
+    struct said_book *book = find_book(said, client);
 
     if (book != NULL)
         return book;
     book = mem_alloc_zero(sizeof *book);
-    book->client = c;
+    book->client = client;
     list_init(&book->names);
-    hash_table_add(&c->ss->said, &book->node, hash_of(c));
+    hash_table_add(said, &book->node, hash_of(client));
     return book;
 }
 
@@ -125,56 +121,62 @@ static struct slice rest_of(struct wire_reader *r, struct slice body, struct sli
                                     : slice_of("", 0);
 }
 
-void client_said(struct client *c, char type, struct slice body)
+static void close_name(struct said_book *book, struct wire_reader *r)
 {
-    struct said_book *book = book_of(c);
+    char what = (char)wire_get_u8(r);
+    struct said_name *n = find_name(book, what, wire_get_cstr(r));
+
+    if (n != NULL)
+        remove_name(book, n);
+}
+
+bool said_note(struct hash_table *said, const void *client, char type, struct slice body,
+    struct said_line *line)
+{
+    struct said_book *book = book_of(said, client);
     struct wire_reader r;
     struct slice name;
-    struct slice text;
 
     wire_reader_init(&r, body);
+    line->text = slice_of("", 0);
     switch (type) {
     case FE_PARSE:
         name = wire_get_cstr(&r);
-        text = r.bad ? slice_of("", 0) : rest_of(&r, body, name);
-        put_name(book, 'S', name, text);
-        client_log_statement(c, "Parse: ", text);
-        break;
+        line->kind = "Parse: ";
+        line->text = r.bad ? slice_of("", 0) : rest_of(&r, body, name);
+        put_name(book, 'S', name, line->text);
+        return true;
     case FE_BIND:
         name = wire_get_cstr(&r);
         put_name(book, 'P', name, text_of(book, 'S', wire_get_cstr(&r)));
-        client_log_statement(c, "Bind: ", text_of(book, 'P', name));
-        break;
+        line->kind = "Bind: ";
+        line->text = text_of(book, 'P', name);
+        return true;
     case FE_EXECUTE:
-        client_log_statement(c, "Execute: ", text_of(book, 'P', wire_get_cstr(&r)));
-        break;
+        line->kind = "Execute: ";
+        line->text = text_of(book, 'P', wire_get_cstr(&r));
+        return true;
     case FE_DESCRIBE:
-        client_log_statement(c, "D message", slice_of("", 0));
-        break;
+        line->kind = "D message";
+        return true;
     case FE_CLOSE:
-        client_log_statement(c, "C message", slice_of("", 0));
-        break;
+        line->kind = "C message";
+        close_name(book, &r);
+        return true;
     default:
-        break; /* Sync and Flush are not statements */
-    }
-    if (type == FE_CLOSE) {
-        char what = (char)wire_get_u8(&r);
-        struct said_name *n = find_name(book, what, wire_get_cstr(&r));
-
-        if (n != NULL)
-            remove_name(book, n);
+        return false; /* Sync and Flush are not statements */
     }
 }
 
-void client_said_end(struct client *c)
+void said_end(struct hash_table *said, const void *client)
 {
-    struct said_book *book = c->ss->said.count == 0 ? NULL : find_book(c);
+    struct said_book *book = said->count == 0 ? NULL : find_book(said, client);
     struct list *first;
 
     if (book == NULL)
         return;
     while ((first = list_first(&book->names)) != NULL)
         remove_name(book, LIST_ENTRY(first, struct said_name, node));
-    hash_table_del(&c->ss->said, &book->node);
+    hash_table_del(said, &book->node);
     mem_free(book);
 }
