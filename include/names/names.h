@@ -100,6 +100,7 @@ struct names_pending {
 struct names_watch {
     uint32_t serial; /* of its op */
     struct names_entry *name;
+    const struct prep *unnamed; /* only to be compared: it is the unnamed statement's Describe */
 };
 
 /* What is under way with the names of a client; all zero but for `names`: nothing is. */
@@ -178,6 +179,8 @@ void names_pending_push(struct names_way *w, enum names_pending_kind kind, struc
 void names_pending_unnamed(struct names_way *w, struct prep *prep, uint32_t serial, uint64_t epoch);
 /* An error came in answer to the op with this serial. */
 void names_pending_refused(struct names_way *w, uint32_t serial);
+/* The unnamed statement is this one instead: the same text, with what was left open said. */
+void names_fill_in_unnamed(struct names_way *w, struct prep *prep);
 /* A Query goes behind what is pending, which takes the unnamed statement away whatever becomes of
  * that. */
 void names_pending_overtaken(struct names_way *w);

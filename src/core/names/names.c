@@ -222,6 +222,21 @@ static struct prep *prep_ref_any(struct prep *p)
 }
 
 /* The next one of those behind `p` that are not settled. */
+void names_fill_in_unnamed(struct names_way *w, struct prep *prep)
+{
+    struct prep *old = w->names->unnamed;
+    unsigned i;
+
+    for (i = 0; i < w->npending; i++) {
+        if (w->pending[i].kind != PENDING_UNNAMED || w->pending[i].prep != old)
+            continue;
+        prep_unref(&w->pending[i].prep);
+        w->pending[i].prep = prep_ref(prep);
+    }
+    prep_unref(&w->names->unnamed);
+    w->names->unnamed = prep_ref(prep);
+}
+
 static struct names_pending *unnamed_behind(struct names_way *w, struct names_pending *p)
 {
     const struct names_pending *end = w->pending + w->npending;

@@ -563,6 +563,8 @@ struct names_entry *follow_sql_executes(const struct client *c, const struct sql
 /* What names mean to the client, as the hash under which a new Parse of `body` (behind its name) is
  * shared. */
 uint64_t follow_types_path(const struct client *c, struct slice body);
+/* Has the server to find out a type of a Parse, or may one that the client names become another? */
+bool follow_types_are_open(struct slice body);
 /* Notes a text that is sent: DDL counts when its transaction is over. */
 void follow_types_note(struct client *c, struct slice sql, const struct sql_facts *facts);
 /* Notes a text that is too long to be read; its link is not lent to others. */

@@ -60,7 +60,8 @@ static uint64_t merged(uint64_t before, uint64_t columns)
     return (columns & COLUMNS_TYPES) != 0 ? columns : (before & COLUMNS_TYPES) | columns;
 }
 
-static unsigned watch(struct client *c, struct names_entry *n, bool is_ours)
+static unsigned watch(
+    struct client *c, struct names_entry *n, const struct prep *unnamed, bool is_ours)
 {
     unsigned op = is_ours ? OP_DESCRIBE | OP_SWALLOW : OP_DESCRIBE;
     struct errand *t = c->sstate->errand;
@@ -74,6 +75,7 @@ static unsigned watch(struct client *c, struct names_entry *n, bool is_ours)
     w = &t->way.watched[t->way.nwatched++];
     w->serial = expect_next_serial(&c->link->expect);
     w->name = n;
+    w->unnamed = unnamed;
     return op | OP_COLUMNS;
 }
 
@@ -84,7 +86,34 @@ unsigned follow_columns_watch(struct client *c, struct names_entry *n)
             follow_columns_agree(n->told, prepset_columns(&c->link->preps, n->prep->id))))
         return OP_DESCRIBE;
     n->told &= COLUMNS_TYPES; /* should it fail, nobody knows which ones the client goes by */
-    return watch(c, n, false);
+    return watch(c, n, NULL, false);
+}
+
+unsigned follow_columns_watch_unnamed(struct client *c)
+{
+    const struct prep *p = c->sstate->names.unnamed;
+
+    if (p == NULL || c->link->expect.skipping ||
+        !follow_types_are_open(slice_of(p->body, p->body_len)))
+        return OP_DESCRIBE;
+    return watch(c, NULL, p, false);
+}
+
+/* For who has it the types never change: a link that lacks it has to parse it with these, for what
+ * the client sends are values of them. ParameterDescription has the form that types have in a
+ * Parse. */
+static void fill_in_types(struct client *c, struct slice types)
+{
+    const struct prep *old = c->sstate->names.unnamed;
+    struct buf body = {0};
+    struct prep *p;
+
+    buf_put(&body, old->body, prep_sql(old).n + 1);
+    buf_put(&body, types.p, types.n);
+    p = follow_prep_with(c, slice_of(body.data, body.len), old->path_hash);
+    names_fill_in_unnamed(&c->sstate->errand->way, p);
+    prep_unref(&p);
+    buf_free(&body);
 }
 
 void follow_columns_forget(struct client *c, const struct prep *p)
@@ -121,6 +150,10 @@ void follow_columns_on_told(
     if (type == BE_PARAMETER_DESCRIPTION) {
         t->types_serial = serial;
         t->types = hash_types(body);
+        if (t->way.nwatched > 0 && t->way.watched[0].serial == serial &&
+            t->way.watched[0].unnamed != NULL &&
+            t->way.watched[0].unnamed == c->sstate->names.unnamed)
+            fill_in_types(c, body);
         return;
     }
     columns = hash_columns(type, body) & ~COLUMNS_TYPES;
@@ -247,7 +280,7 @@ bool follow_columns_ask(struct client *c, struct feed_run *run, struct names_ent
     buf_put_byte(&out, 'S');
     buf_put(&out, p->name, PREP_NAME_BYTES + 1);
     wire_end(&out, at);
-    link_expect(c->link, watch(c, n, true));
+    link_expect(c->link, watch(c, n, NULL, true));
     wire_put_empty(&out, FE_SYNC);
     link_expect(c->link, OP_SYNC | OP_SWALLOW);
     feed_put(run, out.data, out.len);

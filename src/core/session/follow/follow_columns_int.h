@@ -23,6 +23,8 @@ static inline bool follow_columns_agree(uint64_t told, uint64_t known)
 /* A Describe of the statement is next, or of a portal that was bound to it (NULL: of another): the
  * op to push for it. */
 unsigned follow_columns_watch(struct client *c, struct names_entry *n);
+/* As follow_columns_watch, for a Describe of the unnamed statement. */
+unsigned follow_columns_watch_unnamed(struct client *c);
 /* The link is going to parse it (again): what is described until then is not what it has then. */
 void follow_columns_forget(struct client *c, const struct prep *p);
 /* A link_owner_ops.on_columns. */

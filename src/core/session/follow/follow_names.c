@@ -381,7 +381,10 @@ enum feed_step follow_describe(struct client *c, struct feed_run *run, struct sl
         (m.what == 'P' && !m.is_bad &&
             (hash_bytes(m.portal.p, m.portal.n, 0) | 1) == c->sstate->errand->last_portal))
         n = c->sstate->errand->way.last_bound;
-    link_expect(c->link, follow_columns_watch(c, n));
+    if (m.what == 'S' && m.name.n == 0 && !m.is_bad)
+        link_expect(c->link, follow_columns_watch_unnamed(c));
+    else
+        link_expect(c->link, follow_columns_watch(c, n));
     if (p == NULL)
         return FEED_PASS;
     follow_put_renamed(run, msg, 1, m.name.n, p);

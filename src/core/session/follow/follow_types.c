@@ -39,8 +39,7 @@ static uint32_t last_param(struct slice sql)
     return last;
 }
 
-/* Has the server to find out a type, or may one that the client names become another? */
-static bool depends_on_types(struct slice body)
+bool follow_types_are_open(struct slice body)
 {
     struct wire_reader r;
     uint32_t nparams;
@@ -70,7 +69,7 @@ HOT uint64_t follow_types_path(const struct client *c, struct slice body)
     if (n != 0)
         path = hash_bytes(&n, sizeof n, path);
     n = session_type_changes(c->ss->shared);
-    return n == 0 || !depends_on_types(body) ? path : hash_bytes(&n, sizeof n, path);
+    return n == 0 || !follow_types_are_open(body) ? path : hash_bytes(&n, sizeof n, path);
 }
 
 void follow_types_note(struct client *c, struct slice sql, const struct sql_facts *facts)
