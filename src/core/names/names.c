@@ -221,7 +221,6 @@ static struct prep *prep_ref_any(struct prep *p)
     return p == NULL ? NULL : prep_ref(p);
 }
 
-/* The next one of those behind `p` that are not settled. */
 void names_fill_in_unnamed(struct names_way *w, struct prep *prep)
 {
     struct prep *old = w->names->unnamed;
@@ -237,6 +236,7 @@ void names_fill_in_unnamed(struct names_way *w, struct prep *prep)
     w->names->unnamed = prep_ref(prep);
 }
 
+/* The next one of those behind `p` that are not settled. */
 static struct names_pending *unnamed_behind(struct names_way *w, struct names_pending *p)
 {
     const struct names_pending *end = w->pending + w->npending;

@@ -60,8 +60,18 @@ static uint64_t merged(uint64_t before, uint64_t columns)
     return (columns & COLUMNS_TYPES) != 0 ? columns : (before & COLUMNS_TYPES) | columns;
 }
 
-static unsigned watch(
-    struct client *c, struct names_entry *n, const struct prep *unnamed, bool is_ours)
+/* Of an unnamed statement, to know it again: another may stand at its address by then. */
+static uint64_t id_of_unnamed(const struct prep *p)
+{
+    uint64_t id;
+
+    if (p == NULL)
+        return 0;
+    memcpy(&id, p->id, sizeof id);
+    return id | 1;
+}
+
+static unsigned watch(struct client *c, struct names_entry *n, uint64_t unnamed, bool is_ours)
 {
     unsigned op = is_ours ? OP_DESCRIBE | OP_SWALLOW : OP_DESCRIBE;
     struct errand *t = c->sstate->errand;
@@ -86,7 +96,7 @@ unsigned follow_columns_watch(struct client *c, struct names_entry *n)
             follow_columns_agree(n->told, prepset_columns(&c->link->preps, n->prep->id))))
         return OP_DESCRIBE;
     n->told &= COLUMNS_TYPES; /* should it fail, nobody knows which ones the client goes by */
-    return watch(c, n, NULL, false);
+    return watch(c, n, 0, false);
 }
 
 unsigned follow_columns_watch_unnamed(struct client *c)
@@ -96,7 +106,7 @@ unsigned follow_columns_watch_unnamed(struct client *c)
     if (p == NULL || c->link->expect.skipping ||
         !follow_types_are_open(slice_of(p->body, p->body_len)))
         return OP_DESCRIBE;
-    return watch(c, NULL, p, false);
+    return watch(c, NULL, id_of_unnamed(p), false);
 }
 
 /* For who has it the types never change: a link that lacks it has to parse it with these, for what
@@ -151,8 +161,8 @@ void follow_columns_on_told(
         t->types_serial = serial;
         t->types = hash_types(body);
         if (t->way.nwatched > 0 && t->way.watched[0].serial == serial &&
-            t->way.watched[0].unnamed != NULL &&
-            t->way.watched[0].unnamed == c->sstate->names.unnamed)
+            t->way.watched[0].unnamed != 0 &&
+            t->way.watched[0].unnamed == id_of_unnamed(c->sstate->names.unnamed))
             fill_in_types(c, body);
         return;
     }
@@ -280,7 +290,7 @@ bool follow_columns_ask(struct client *c, struct feed_run *run, struct names_ent
     buf_put_byte(&out, 'S');
     buf_put(&out, p->name, PREP_NAME_BYTES + 1);
     wire_end(&out, at);
-    link_expect(c->link, watch(c, n, NULL, true));
+    link_expect(c->link, watch(c, n, 0, true));
     wire_put_empty(&out, FE_SYNC);
     link_expect(c->link, OP_SYNC | OP_SWALLOW);
     feed_put(run, out.data, out.len);
