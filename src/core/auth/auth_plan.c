@@ -297,18 +297,35 @@ const char *auth_scram_is_due(unsigned hold, bool has_verifier, bool by_scram, e
 void auth_refusal(
     const struct auth_facts *f, const struct auth_plan *plan, struct slice user, struct err *err)
 {
-    static const char *const word[] = {[AUTH_PROOF_CERT] = "CERT",
-        [AUTH_PROOF_PAM] = "PAM",
-        [AUTH_PROOF_LDAP] = "LDAP",
-        [AUTH_PROOF_PEER] = "peer"}; /* the others are about a password */
-    const char *way = word[plan->proof];
-
-    if (plan->ask == AUTH_ASK_REFUSE)
+    if (plan->ask == AUTH_ASK_REFUSE) {
         err_set_fatal(err, "28000", "client authentication failed");
-    else
-        err_set_fatal(err, way == NULL ? "28P01" : "28000",
-            "%s authentication failed for user \"%.*s\"", way == NULL ? "password" : way,
-            (int)user.n, user.p);
+        return;
+    }
+    switch (plan->proof) {
+    case AUTH_PROOF_CERT:
+        err_set_fatal(
+            err, "28000", "CERT authentication failed for user \"%.*s\"", (int)user.n, user.p);
+        return;
+    case AUTH_PROOF_PEER:
+        err_set_fatal(
+            err, "28000", "peer authentication failed for user \"%.*s\"", (int)user.n, user.p);
+        return;
+    case AUTH_PROOF_PAM:
+        err_set_fatal(
+            err, "28000", "PAM authentication failed for user \"%.*s\"", (int)user.n, user.p);
+        return;
+    case AUTH_PROOF_LDAP:
+        err_set_fatal(
+            err, "28000", "LDAP authentication failed for user \"%.*s\"", (int)user.n, user.p);
+        return;
+    case AUTH_PROOF_NEVER:
+    case AUTH_PROOF_TRUST:
+    case AUTH_PROOF_STORED:
+    case AUTH_PROOF_SERVER:
+        break;
+    }
+    err_set_fatal(
+        err, "28P01", "password authentication failed for user \"%.*s\"", (int)user.n, user.p);
 }
 
 const char *auth_ask_text(enum auth_ask ask)
