@@ -40,7 +40,8 @@ enum link_tells {
     LINK_TELLS_HIS, /* all but those that come with the answer to a message of ours */
     LINK_TELLS_ALL, /* all, ours, too: they put right what his RESET has undone. The owner hears of
                        all command tags (on_tag) */
-    LINK_TELLS_NOTHING /* none: the owner says them when they are right, or another link does */
+    LINK_TELLS_NOTHING, /* none: the owner says them when they are right */
+    LINK_TELLS_ANSWERS  /* none, nor notifications: another link says all that is no answer */
 };
 
 /* What a link that is idle is being asked. */

@@ -193,8 +193,9 @@ WARM static bool link_is_for_owner(struct link *link, const char *msg, size_t ha
 {
     switch (msg[0]) {
     case BE_NOTIFICATION: /* nothing of ours listens: whatever is under way, it is his */
-        return (link->phase == LINK_LENT && !link_awaits_reset(link)) ||
-               !expect_head_is_ours(&link->expect);
+        return link->loan.tells != LINK_TELLS_ANSWERS &&
+               ((link->phase == LINK_LENT && !link_awaits_reset(link)) ||
+                   !expect_head_is_ours(&link->expect));
     case BE_NOTICE: /* the client was told when it parsed what is parsed again */
         return !expect_head_is_quiet(&link->expect);
     case BE_PARAMETER_STATUS:
@@ -348,7 +349,7 @@ static bool link_on_reset_reply(
         link_fail_reset(link);
         return false;
     }
-    if (type == BE_PARAMETER_STATUS && link->loan.tells != LINK_TELLS_NOTHING)
+    if (type == BE_PARAMETER_STATUS && link->loan.tells < LINK_TELLS_NOTHING)
         link_run_add(run, link, msg, end);
     else if (type != BE_PARAMETER_STATUS && type != BE_ERROR)
         (void)expect_reply(&link->expect, type);

@@ -4,6 +4,7 @@
 #include "config.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -85,7 +86,7 @@ static void leave_work(struct native *n)
     n->is_counted = false;
 }
 
-static bool native_is_held(const struct client *c)
+bool native_is_held(const struct client *c)
 {
     return client_native(c)->step == STEP_HELD;
 }
@@ -117,7 +118,7 @@ static void choose_reader(struct native *n)
     }
 }
 
-static void native_begin(struct client *c)
+void native_begin(struct client *c)
 {
     struct native *n;
     const struct view *v = &client_sessions(c)->view;
@@ -287,7 +288,8 @@ static void end_exchange(struct native *n)
         client_after_quiet(c);
     if (client_native(c) == NULL || !client_is_active(c))
         return;
-    task_post(n->ss->loop, &n->again);
+    if (n->in.len > 0)
+        task_post(n->ss->loop, &n->again);
     client_read_on(c);
 }
 
@@ -580,25 +582,41 @@ void native_copy_begin(struct native *n)
 
 /* ---- what comes ---- */
 
+/* Of each message that a client may send: 'e' ends an exchange, 'c' is of a COPY, 'm' another. */
+static const char kinds[UCHAR_MAX + 1] = {[FE_QUERY] = 'e',
+    [FE_SYNC] = 'e',
+    [FE_FLUSH] = 'e',
+    [FE_FUNCTION_CALL] = 'e',
+    [FE_TERMINATE] = 'e',
+    [FE_PARSE] = 'm',
+    [FE_BIND] = 'm',
+    [FE_DESCRIBE] = 'm',
+    [FE_EXECUTE] = 'm',
+    [FE_CLOSE] = 'm',
+    [FE_COPY_DATA] = 'c',
+    [FE_COPY_DONE] = 'c',
+    [FE_COPY_FAIL] = 'c'};
+
 /* Looks for the end of an exchange in what has come; false: it has not all come, or the client is
  * gone. */
 static bool find_exchange(struct native *n)
 {
     while (n->in.len - n->scanned >= PROTO_HEADER_BYTES) {
         const char *p = n->in.data + n->scanned;
+        char kind = kinds[(unsigned char)*p];
         size_t bytes = message_bytes(p);
 
         if (!message_may_be(bytes) || n->scanned + bytes > NATIVE_IN_MAX) {
             client_end_text(n->c, "54000", "a statement is too long for native replication");
             return false;
         }
-        if (strchr("QPBDECHSFXdcf", *p) == NULL || *p == '\0') {
+        if (kind == 0) {
             client_end_text(n->c, "08P01", "invalid frontend message type %d", (unsigned char)*p);
             return false;
         }
         if (n->in.len - n->scanned < bytes)
             return false;
-        if (n->scanned == 0 && strchr("dcf", *p) != NULL) {
+        if (n->scanned == 0 && kind == 'c') {
             n->scanned = (uint32_t)bytes; /* of a COPY that has ended: nobody reads it */
             drop_exchange(n);
             continue;
@@ -606,7 +624,7 @@ static bool find_exchange(struct native *n)
         if ((*p == FE_QUERY || *p == FE_FUNCTION_CALL || *p == FE_TERMINATE) && n->scanned > 0)
             return true; /* what is in front of it comes first */
         n->scanned += (uint32_t)bytes;
-        if (strchr("QSHFX", *p) != NULL)
+        if (kind == 'e')
             return true;
     }
     return false;
@@ -713,17 +731,6 @@ void native_feed(struct client *c, const char *p, const char *end)
         native_copy_feed(n);
     else if (n->in.len > NATIVE_AHEAD_MAX)
         client_pause(c); /* until what runs is over */
-}
-
-static const struct native_ops native_ops = {.begin = native_begin,
-    .feed = native_feed,
-    .cancel = native_cancel,
-    .end = native_free,
-    .is_held = native_is_held};
-
-void native_offer(struct sessions *ss)
-{
-    ss->native = &native_ops;
 }
 
 void native_on_gate(struct sessions *ss)

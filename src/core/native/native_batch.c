@@ -174,6 +174,7 @@ static enum native_verdict judge_bind(
         native_refuse(n, "0A000", "native replication does not support %s", unsupported(m, b));
         return NATIVE_REFUSED;
     }
+    n->place.known = 0;
     v = native_judge(n, sql, &b->facts, 0, &n->place);
     if (v != NATIVE_GO || b->facts.nstmts == 0 || is_copy(b))
         return v;
@@ -184,6 +185,9 @@ static enum native_verdict judge_bind(
         look->has |= LOOK_ENDS | LOOK_ENDS_LATER;
     n->ex.is_commit = n->ex.is_commit || s->tx.op == SQL_TX_COMMIT;
     v = native_rewrite(n, sql, s, &b->plan);
+    if (v == NATIVE_GO && s->kind == SQL_SELECT && s->flags == SQL_F_READ_ONLY &&
+        b->plan.verdict != REPL_REWRITE)
+        native_prepared_judged(n, m->name, sql, n->place.known);
     b->locks = v == NATIVE_GO;
     if (v == NATIVE_GO && b->by_sql && b->plan.verdict == REPL_REWRITE) {
         native_refuse(n, "0A000",

@@ -21,6 +21,7 @@
 #include "session/nodes.h"
 
 struct arena;
+struct batch_lone;
 struct batch_msg;
 struct native;
 struct route_question;
@@ -83,6 +84,7 @@ enum native_step {
     STEP_COLUMNS,        /* the catalogue is asked about a table */
     STEP_VALUES,         /* the main node says what time it is */
     STEP_ONE,            /* runs on one node */
+    STEP_QUICK,          /* reads on one node, and its answer goes to the client as it is */
     STEP_MAIN,           /* runs on the main node */
     STEP_OTHERS,         /* runs on the others */
     STEP_FIRST_END,      /* COMMIT on the main node */
@@ -113,6 +115,7 @@ struct native_prepared {
     char *sql;
     char *head;       /* by SQL: what stands between its name and `sql`; else NULL */
     struct buf types; /* of its Parse: count and types */
+    uint64_t known;   /* found to read, with these answers of the catalogue; else 0 */
 };
 
 /* What an exchange does to prepared statements: in this order, as far as the main node does it. */
@@ -160,6 +163,7 @@ struct native_place {
     bool writes;      /* it matters that all nodes commit it or none does */
     bool reads;       /* rows, of one moment */
     uint32_t commits; /* procedures and blocks, which may commit within */
+    uint64_t known;   /* the statement judged last: route_decision.known */
 };
 
 /* What is over with the exchange. */
@@ -221,7 +225,8 @@ struct native {
     struct native_leg leg[NATIVE_MAX_NODES];
     unsigned nlegs;
     unsigned main;
-    int reader; /* the leg for reads */
+    int reader;      /* the leg for reads */
+    uint64_t opened; /* the view's version for which all legs are ready; 0: it is not known */
     enum native_step step;
     struct paramset params;
     struct buf in;    /* the client's messages of this exchange */
@@ -265,6 +270,7 @@ struct native {
     uint32_t ntables;
     uint64_t changes; /* of the schema, as the tables are known */
     uint64_t salt;    /* of what names mean */
+    uint64_t names;   /* what stands for that in route_scope; 0: not known yet */
     struct native_told told;
     struct native_kept kept;
     struct route_question *question;
@@ -276,7 +282,9 @@ struct native {
 };
 
 /* native.c */
-/* struct native_ops, as is native_free. */
+/* struct native_ops, as are native_cancel and native_free. */
+void native_begin(struct client *c);
+bool native_is_held(const struct client *c);
 void native_feed(struct client *c, const char *p, const char *end);
 bool native_cancel(struct client *c, int fd);
 /* Gives back all connections but the client's own, which is relayed from then on. */
@@ -358,6 +366,10 @@ void native_parse(struct native *n, struct slice sql, struct sql_facts *facts);
 /* Where the statement at hand goes, and what becomes of it. NATIVE_ASK: a question is under way.
  * NATIVE_REFUSED: the exchange has ended. */
 enum native_verdict native_plan(struct native *n);
+/* What stands for all that the catalogue may have said, here and now. */
+uint64_t native_answers_id(struct native *n);
+/* A text like it was found to read, and to do nothing but that, with these answers; else 0. */
+uint64_t native_text_known(struct native *n, struct slice sql);
 /* Judges statement `i` of `facts` as native_plan does; *place becomes the stricter of the two. */
 enum native_verdict native_judge(struct native *n, struct slice text, const struct sql_facts *facts,
     uint32_t i, struct native_place *place);
@@ -573,6 +585,12 @@ void native_prepared_clear(struct native *n);
 /* An exchange begins to be planned; it prepares or closes something. */
 void native_prepared_begin(struct native *n);
 void native_prepared_note(struct native *n, const struct batch_msg *m);
+void native_prepared_note_lone(struct native *n, const struct batch_lone *l);
+/* Its Parse has OP_NOTE on that link, which is quiet now. */
+void native_prepared_settle_lone(struct native *n, struct link *link);
+/* It was judged: native_prepared.known. What that is; 0: nobody knows it. */
+void native_prepared_judged(struct native *n, struct slice name, struct slice sql, uint64_t known);
+uint64_t native_prepared_known(struct native *n, struct slice name);
 void native_prepared_add_sql(struct native *n, struct slice text, const struct sql_stmt *stmt);
 /* The node that is asked first has done that many, and all of it (`is_done`) or not. */
 void native_prepared_settle(struct native *n, uint32_t ndone, bool is_done);

@@ -89,6 +89,7 @@ void native_leg_drop(struct native_leg *leg, bool boundary)
     struct native *n = leg->n;
     struct link *link = leg->link;
 
+    n->opened = 0;
     leg->link = NULL;
     leg->phase = LEG_NONE;
     leg->begun = false;
@@ -119,7 +120,7 @@ static void leg_is_ready(struct native_leg *leg)
 {
     leg->phase = LEG_READY;
     leg->epoch = leg->link->epoch;
-    leg->link->loan.tells = LINK_TELLS_NOTHING;
+    leg->link->loan.tells = LINK_TELLS_ANSWERS;
     link_row_update(leg->link, client_row_index(leg->n->c));
 }
 
@@ -243,11 +244,14 @@ int native_legs_open(struct native *n)
     bool waits = false;
 
     (void)view_refresh(n->ss->env->shm, &n->ss->view);
+    if (n->opened != 0 && n->opened == n->ss->view.version && n->step != STEP_HELD)
+        return 0;
     if (legs_follow_view(n) == -1)
         return -1;
     for (unsigned i = 0; i < n->nlegs; i++)
         waits = waits || n->leg[i].phase == LEG_OPENING;
     if (!waits) {
+        n->opened = n->ss->view.version;
         n->wait_until_us = 0;
         timer_stop(n->ss->loop, &n->timer);
         return 0;
@@ -603,6 +607,10 @@ static void leg_on_bytes(void *owner, struct link *link, const char *p, size_t n
         link_close(link);
         return;
     }
+    if (leg->n->step == STEP_QUICK && leg->is_asked) {
+        client_pass_reply(leg->n->c, link, p, n);
+        return;
+    }
     while (p < end) {
         if (leg->left > 0) {
             size_t take = (size_t)(end - p) < leg->left ? (size_t)(end - p) : leg->left;
@@ -637,12 +645,24 @@ static void leg_on_login_done(void *owner, struct link *link)
     go_on_opening(leg->n);
 }
 
+/* The answer to a read that needed no round. */
+HOT static void quick_ended(struct native_leg *leg)
+{
+    leg->is_asked = false;
+    native_prepared_settle_lone(leg->n, leg->link);
+    if (leg->n->held.len > 0) /* what the main node said beside it */
+        client_send(leg->n->c, &leg->n->held);
+    native_local_done(leg->n);
+}
+
 static void leg_on_quiet(void *owner, struct link *link)
 {
     struct native_leg *leg = owner;
     struct client *c = leg->n->c;
 
-    if (leg->n->step == STEP_COPY)
+    if (leg->n->step == STEP_QUICK && leg->is_asked)
+        quick_ended(leg);
+    else if (leg->n->step == STEP_COPY)
         native_copy_broke(leg);
     else if (!leg->is_asked && link == client_link(c) && client_is_parked(c) &&
              leg->n->step == STEP_IDLE)
@@ -674,15 +694,16 @@ static bool leg_on_error(void *owner, struct link *link, const struct errmsg *m)
     struct native_leg *leg = owner;
     struct native *n = leg->n;
 
-    if (leg == &n->leg[n->main] &&
-        (slice_eq_str(m->severity, "FATAL") || slice_eq_str(m->severity, "PANIC"))) {
+    bool is_last = slice_eq_str(m->severity, "FATAL") || slice_eq_str(m->severity, "PANIC");
+
+    if (leg == &n->leg[n->main] && is_last) {
         if (n->last_words == NULL)
             n->last_words = mem_alloc(sizeof *n->last_words);
         err_clear(n->last_words);
         errmsg_to_err(m, n->last_words);
     }
     count_statement(n->ss, link->pool->cluster_node, COUNT_ERROR);
-    return false;
+    return is_last && leg->is_asked && n->step == STEP_QUICK; /* the loss is told */
 }
 
 static void leg_on_own_row(void *owner, struct link *link, struct slice body)
@@ -730,6 +751,9 @@ static void leg_on_lost(void *owner, struct link *link, const struct err *err, b
     struct native *n = leg->n;
     struct client *c = n->c;
     struct err why;
+    bool is_torn =
+        leg->is_asked && n->speaker == (int)(leg - n->leg) &&
+        (leg->left > 0 || (n->step == STEP_QUICK && link->body_left > 0 && !link->swallow_body));
 
     (void)told;
     sessions_suspect_node(n->ss, leg->node);
@@ -752,7 +776,9 @@ static void leg_on_lost(void *owner, struct link *link, const struct err *err, b
         n->gone |= 1U << (leg - n->leg); /* also who was not asked: it is passed over from now on */
     if (n->step == STEP_OPEN)
         return; /* tried again, or the view says that it is down */
-    if (n->step == STEP_COPY)
+    if (is_torn)
+        client_end(c, NULL); /* what comes next would be taken for the rest of a message */
+    else if (n->step == STEP_COPY)
         native_copy_broke(leg);
     else
         leg_answered(leg);

@@ -7,9 +7,11 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/arena.h"
 #include "base/hash.h"
+#include "base/hot.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "config/conf.h"
@@ -29,12 +31,11 @@
 
 /* ---- what the catalogue says of functions and views ---- */
 
-static struct route_scope scope_of(const struct native *n)
+static struct route_scope scope_of(struct native *n)
 {
-    struct route_scope scope = {.database = client_pool(n->c)->database_hash};
-
-    scope.names = hash_bytes(&n->salt, sizeof n->salt, client_pool(n->c)->node.hash);
-    return scope;
+    if (n->names == 0)
+        n->names = hash_bytes(&n->salt, sizeof n->salt, client_pool(n->c)->node.hash);
+    return (struct route_scope){.database = client_pool(n->c)->database_hash, .names = n->names};
 }
 
 static int lookup(void *ctx, const struct route_question *q, uint32_t *bits)
@@ -44,8 +45,7 @@ static int lookup(void *ctx, const struct route_question *q, uint32_t *bits)
     return known_lookup(n->ss->known, scope_of(n), q, loop_now_us(n->ss->loop), bits);
 }
 
-/* What stands for all that the catalogue may have said, here and now. */
-static uint64_t answers_id(struct native *n)
+HOT uint64_t native_answers_id(struct native *n)
 {
     known_refresh(n->ss->known);
     return route_cache_id(n->ss->answers, scope_of(n), loop_now_us(n->ss->loop));
@@ -186,52 +186,53 @@ static bool is_around(char c)
     return c == ';' || c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-/* Of a text in which only numbers are others than in those like it; NULL: that is not sure. They
- * hold until another text is looked for. */
+/* They hold until another text is looked for. */
+HOT static const struct sql_facts *facts_of(struct native *n, struct slice sql)
+{
+    bool same_layout;
+
+    n->ss->nfacts++;
+    arena_reset(n->ss->scratch);
+    return sql_cache_get(n->ss->sql_cache, n->ss->scratch, sql, &same_layout);
+}
+
+/* Of a text in which only numbers are others than in those like it; NULL: that is not sure. */
 static const struct sql_facts *facts_of_its_like(struct native *n, struct slice sql)
 {
     const struct sql_facts *known;
-    bool same_layout;
 
     if (!repl_has_numbers_alone(sql) || route_text_may_differ(sql))
         return NULL;
-    n->ss->nfacts++;
-    arena_reset(n->ss->scratch);
-    known = sql_cache_get(n->ss->sql_cache, n->ss->scratch, sql, &same_layout);
+    known = facts_of(n, sql);
     return known->status == SQL_OK && known->nstmts == 1 && repl_kind_is_plain(known->stmts) ? known
                                                                                              : NULL;
 }
 
-/* It was found to read, with these answers of the catalogue: nobody needs its tables as long as
- * they hold. */
-static bool copy_read(struct native *n, const struct sql_facts *known, struct sql_facts *facts)
+static bool only_reads(const struct sql_stmt *s)
 {
-    uint64_t verdict = known->verdict == NULL ? 0 : *known->verdict;
-    struct sql_stmt *s;
+    return s->kind == SQL_SELECT && s->flags == SQL_F_READ_ONLY;
+}
 
-    if (verdict == 0 || known->stmts->kind != SQL_SELECT ||
-        known->stmts->flags != SQL_F_READ_ONLY || verdict != answers_id(n))
-        return false;
-    s = arena_alloc(n->arena, sizeof *s);
-    facts->verdict = arena_alloc(n->arena, sizeof *facts->verdict);
-    if (s == NULL || facts->verdict == NULL)
-        return false;
-    *s = (struct sql_stmt){.kind = SQL_SELECT, .flags = SQL_F_READ_ONLY};
-    *facts->verdict = verdict;
-    facts->stmts = s;
-    facts->nstmts = 1;
-    return true;
+HOT uint64_t native_text_known(struct native *n, struct slice sql)
+{
+    const struct sql_facts *facts;
+
+    if (sql.n < 6 || (strncasecmp(sql.p, "select", 6) != 0 && strncasecmp(sql.p, "with", 4) != 0) ||
+        n->ss->conf->primary_routing_query_pattern_list.n > 0)
+        return 0;
+    facts = facts_of(n, sql);
+    return facts->status == SQL_OK && facts->nstmts == 1 && only_reads(facts->stmts)
+               ? route_known_of(sql, facts)
+               : 0;
 }
 
 /* The next ones like it are known to read. */
-static void note_read(
-    struct native *n, struct slice sql, const struct sql_stmt *s, uint64_t verdict)
+static void note_read(struct native *n, struct slice sql, const struct sql_stmt *s, uint64_t known)
 {
-    bool may_be_known = verdict != 0 && s->kind == SQL_SELECT && repl_kind_is_plain(s);
-    const struct sql_facts *known = may_be_known ? facts_of_its_like(n, sql) : NULL;
+    const struct sql_facts *facts = known != 0 && only_reads(s) ? facts_of(n, sql) : NULL;
 
-    if (known != NULL && known->verdict != NULL)
-        *known->verdict = verdict;
+    if (facts != NULL && facts->nstmts == 1 && facts->verdict != NULL)
+        *facts->verdict = known;
 }
 
 /* The worker has parsed its like. Where its parts stand is not known. */
@@ -242,9 +243,10 @@ static bool is_known_plain(struct native *n, struct slice sql, struct sql_facts 
 
     if (known == NULL)
         return false;
-    *facts = (struct sql_facts){0};
-    if (!copy_read(n, known, facts) && sql_facts_copy(n->arena, known, facts) == -1)
+    if (sql_facts_copy(n->arena, known, facts) == -1)
         return false;
+    facts->verdict = arena_alloc_zero(n->arena, sizeof *facts->verdict);
+    *facts->verdict = known->verdict == NULL ? 0 : *known->verdict;
     s = (struct sql_stmt *)(uintptr_t)facts->stmts;
     s->hint = (struct sql_span){0};
     s->offset = 0;
@@ -302,18 +304,6 @@ static void be_everywhere(struct native_place *place, bool wraps)
     place->everywhere = true;
 }
 
-/* What is known to read (copy_read). False: another thing was learned meanwhile. */
-static bool judge_known_read(
-    struct native *n, struct slice text, const struct sql_facts *facts, struct native_place *place)
-{
-    if (*facts->verdict != answers_id(n))
-        return false;
-    place->reads = true;
-    if (n->ss->conf->replicate_select)
-        be_everywhere(place, repl_fits_in_transaction(text, facts->stmts, n->gate.ops != NULL));
-    return true;
-}
-
 static enum native_verdict judge_read(struct native *n, struct slice text,
     const struct sql_facts *facts, uint32_t i, struct native_place *place)
 {
@@ -331,18 +321,20 @@ static enum native_verdict judge_read(struct native *n, struct slice text,
         .schema_settled = true};
     struct sql_facts own = *facts;
     struct route_decision d;
-    uint64_t verdict = 0;
+    uint64_t verdict = facts->verdict == NULL ? 0 : *facts->verdict;
 
     own.verdict = &verdict;
     in.who.user = pool_user(client_pool(n->c));
     in.who.database = pool_database(client_pool(n->c));
-    in.answers_id = answers_id(n);
+    in.answers_id = native_answers_id(n);
     route_statement(&in, text, &own, i, &d);
     if (d.must_ask) {
         ask_catalogue(n, &d);
         return NATIVE_ASK;
     }
-    note_read(n, text, &facts->stmts[i], d.known);
+    place->known = d.known;
+    if (facts->verdict == NULL || d.known != *facts->verdict)
+        note_read(n, text, &facts->stmts[i], d.known);
     if (d.class != ROUTE_EITHER && !d.is_write)
         place->differs = true;
     place->reads = true;
@@ -359,14 +351,7 @@ enum native_verdict native_judge(struct native *n, struct slice text, const stru
 {
     const struct sql_stmt *s;
     const char *what;
-    struct sql_facts whole;
 
-    if (facts->verdict != NULL) {
-        if (judge_known_read(n, text, facts, place))
-            return NATIVE_GO;
-        (void)sql_parse(n->arena, text, &whole);
-        facts = &whole;
-    }
     if (facts->status == SQL_OK && facts->nstmts == 0) {
         place->on_main = true; /* a text without a statement */
         return NATIVE_GO;

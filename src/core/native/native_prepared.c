@@ -11,6 +11,7 @@
 
 #include "backend/prep.h"
 #include "base/arena.h"
+#include "base/hot.h"
 #include "base/mem.h"
 #include "parser/tokens.h"
 #include "wire/batch.h"
@@ -123,6 +124,31 @@ void native_prepared_note(struct native *n, const struct batch_msg *m)
     add(n, c);
 }
 
+void native_prepared_note_lone(struct native *n, const struct batch_lone *l)
+{
+    struct slice said = batch_lone_statement(l);
+
+    add(n, (struct native_change){.name = slice_of("", 0),
+               .sql = in_arena(n, l->sql),
+               .types = in_arena(n, slice_of(said.p + l->sql.n + 1, said.n - l->sql.n - 1))});
+}
+
+void native_prepared_judged(
+    struct native *n, struct slice name, struct slice sql, uint64_t known_by)
+{
+    struct native_prepared *st = known_by == 0 ? NULL : known(n, name);
+
+    if (st != NULL && slice_eq_str(sql, st->sql))
+        st->known = known_by;
+}
+
+HOT uint64_t native_prepared_known(struct native *n, struct slice name)
+{
+    const struct native_prepared *st = known(n, name);
+
+    return st == NULL ? 0 : st->known;
+}
+
 void native_prepared_add_sql(struct native *n, struct slice text, const struct sql_stmt *stmt)
 {
     struct slice body = slice_of(text.p + stmt->body.offset, stmt->body.len);
@@ -149,6 +175,10 @@ static void settle_one(struct native *n, const struct native_change *c)
 
     if (c->name.p == NULL)
         return; /* a portal */
+    st = known(n, c->name);
+    if (st != NULL && c->sql.p != NULL && c->head == NULL && st->head == NULL &&
+        slice_eq_str(c->sql, st->sql) && slice_eq(c->types, buf_slice(&st->types)))
+        return; /* it is there */
     drop(n, c->name);
     if (c->sql.p == NULL)
         return;
@@ -178,6 +208,16 @@ void native_prepared_settle(struct native *n, uint32_t ndone, bool is_done)
         settle_one(n, &n->changes_made[i]);
     if (is_done && n->ex.forgets != NULL)
         forget(n, n->ex.forgets);
+}
+
+HOT void native_prepared_settle_lone(struct native *n, struct link *link)
+{
+    uint64_t worked = 0;
+
+    if (n->nchanges == 0)
+        return;
+    (void)expect_take_notes(&link->expect, &worked);
+    native_prepared_settle(n, (uint32_t)(worked & 1), false);
 }
 
 bool native_prepared_put(struct native *n, uint32_t ndone)

@@ -751,34 +751,49 @@ static void spoil_answered(struct native *n)
     native_finish(n);
 }
 
+static void (*const answered[])(struct native *n) = {
+    [STEP_BEGIN] = begin_answered,
+    [STEP_LOOK] = question_answered,
+    [STEP_COLUMNS] = question_answered,
+    [STEP_VALUES] = values_answered,
+    [STEP_ONE] = one_answered,
+    [STEP_QUICK] = one_answered, /* it was lost */
+    [STEP_MAIN] = main_answered,
+    [STEP_OTHERS] = others_answered,
+    [STEP_FIRST_END] = first_end_answered,
+    [STEP_OTHER_ENDS] = other_ends_answered,
+    [STEP_COPY_END] = native_copy_ended,
+    [STEP_COPY_STOP] = native_copy_stopped,
+    [STEP_UNDO] = native_finish,
+    [STEP_SPOIL] = spoil_answered,
+    [STEP_PARSE] = parse_answered,
+    [STEP_READ_ENDS] = native_finish,
+    [STEP_VERIFY] = verify_answered,
+    [STEP_FUNCTIONS] = functions_answered,
+    [STEP_COMMITTED] = native_committed_answered,
+};
+
 void native_answered(struct native *n)
 {
-    void (*const step[])(struct native *) = {
-        [STEP_BEGIN] = begin_answered,
-        [STEP_LOOK] = question_answered,
-        [STEP_COLUMNS] = question_answered,
-        [STEP_VALUES] = values_answered,
-        [STEP_ONE] = one_answered,
-        [STEP_MAIN] = main_answered,
-        [STEP_OTHERS] = others_answered,
-        [STEP_FIRST_END] = first_end_answered,
-        [STEP_OTHER_ENDS] = other_ends_answered,
-        [STEP_PREPARE] = n->commit.ops->main_prepared,
-        [STEP_PREPARE_OTHERS] = n->commit.ops->prepared,
-        [STEP_UNPREPARE] = n->commit.ops->undone,
-        [STEP_COMMIT] = n->commit.ops->committed,
-        [STEP_COPY_END] = native_copy_ended,
-        [STEP_COPY_STOP] = native_copy_stopped,
-        [STEP_UNDO] = native_finish,
-        [STEP_SPOIL] = spoil_answered,
-        [STEP_PARSE] = parse_answered,
-        [STEP_SNAPSHOT] = n->gate.ops == NULL ? NULL : n->gate.ops->taken,
-        [STEP_READ_ENDS] = native_finish,
-        [STEP_VERIFY] = verify_answered,
-        [STEP_FUNCTIONS] = functions_answered,
-        [STEP_COMMITTED] = native_committed_answered,
-    };
-
-    if (step[n->step] != NULL) /* else nobody was asked */
-        step[n->step](n);
+    switch (n->step) {
+    case STEP_PREPARE:
+        n->commit.ops->main_prepared(n);
+        break;
+    case STEP_PREPARE_OTHERS:
+        n->commit.ops->prepared(n);
+        break;
+    case STEP_UNPREPARE:
+        n->commit.ops->undone(n);
+        break;
+    case STEP_COMMIT:
+        n->commit.ops->committed(n);
+        break;
+    case STEP_SNAPSHOT:
+        n->gate.ops->taken(n);
+        break;
+    default:
+        if (answered[n->step] != NULL) /* else nobody was asked */
+            answered[n->step](n);
+        break;
+    }
 }

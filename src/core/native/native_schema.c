@@ -71,6 +71,7 @@ static void forget_next(struct native *n)
 static void names_mean_others(struct native *n)
 {
     n->salt = hash_bytes(&n->salt, sizeof n->salt, 1) + 1;
+    n->names = 0;
     forget_next(n);
 }
 
