@@ -100,7 +100,7 @@ struct names_pending {
 struct names_watch {
     uint32_t serial; /* of its op */
     struct names_entry *name;
-    uint64_t unnamed; /* it is the Describe of the unnamed statement with this id; 0: of another */
+    uint64_t unnamed; /* it is the Describe of the unnamed statement of this text and these types */
 };
 
 /* What is under way with the names of a client; all zero but for `names`: nothing is. */

@@ -61,14 +61,9 @@ static uint64_t merged(uint64_t before, uint64_t columns)
 }
 
 /* Of an unnamed statement, to know it again: another may stand at its address by then. */
-static uint64_t id_of_unnamed(const struct prep *p)
+static uint64_t mark_of(const struct prep *p)
 {
-    uint64_t id;
-
-    if (p == NULL)
-        return 0;
-    memcpy(&id, p->id, sizeof id);
-    return id | 1;
+    return p == NULL ? 0 : p->node.hash | 1;
 }
 
 static unsigned watch(struct client *c, struct names_entry *n, uint64_t unnamed, bool is_ours)
@@ -106,7 +101,7 @@ unsigned follow_columns_watch_unnamed(struct client *c)
     if (p == NULL || c->link->expect.skipping ||
         !follow_types_are_open(slice_of(p->body, p->body_len)))
         return OP_DESCRIBE;
-    return watch(c, NULL, id_of_unnamed(p), false);
+    return watch(c, NULL, mark_of(p), false);
 }
 
 /* For who has it the types never change: a link that lacks it has to parse it with these, for what
@@ -162,7 +157,7 @@ void follow_columns_on_told(
         t->types = hash_types(body);
         if (t->way.nwatched > 0 && t->way.watched[0].serial == serial &&
             t->way.watched[0].unnamed != 0 &&
-            t->way.watched[0].unnamed == id_of_unnamed(c->sstate->names.unnamed))
+            t->way.watched[0].unnamed == mark_of(c->sstate->names.unnamed))
             fill_in_types(c, body);
         return;
     }
