@@ -87,12 +87,19 @@ static void find_statement(struct repl_work *w, uint32_t ntokens)
     w->to = repl_token_at(w, w->stmt->offset + w->stmt->len);
 }
 
+/* ALTER c ADD GENERATED ... AS IDENTITY gives numbers to rows that come; pg_dump writes it. */
+static bool adds_to_column(const struct repl_work *w, uint32_t i)
+{
+    return repl_is(w, i + 1, "generated") &&
+           (repl_is(w, i + 2, "always") || repl_is(w, i + 2, "by"));
+}
+
 /* ALTER TABLE fills the rows that are there: ADD COLUMN ... DEFAULT now(), TYPE ... USING. The text
  * is a definition, which stays. */
 static bool fills_rows(const struct repl_work *w)
 {
     for (uint32_t i = w->from; i < w->to; i++) {
-        if (repl_is(w, i, "add") || repl_is(w, i, "using"))
+        if ((repl_is(w, i, "add") && !adds_to_column(w, i)) || repl_is(w, i, "using"))
             return true;
     }
     return false;
