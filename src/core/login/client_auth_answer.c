@@ -44,20 +44,33 @@ void lookup_take_row(struct lookup *l, struct slice body)
         secret_set(&l->secret, secret);
 }
 
-/* The password was changed, or the role is gone or another one of that name: idle links were opened
- * by what does not hold any more. What is kept apart for one database says nothing of others. */
-static void close_idle_of(struct backend *be, struct slice user, struct slice book_name)
+/* A link that was opened by what does not hold any more. */
+static bool is_opened_by(const struct link *link, struct slice user, struct slice book_name)
 {
-    struct slice name;
+    return book_name.n > user.n ? slice_eq(pool_book_name(link->pool), book_name)
+                                : slice_eq(pool_user(link->pool), user);
+}
+
+/* The password was changed, or the role is gone or another one of that name: idle links were opened
+ * by what does not hold any more, and so were those that are in use or made ready for the next
+ * client, which go when they are free. What is kept apart for one database says nothing of others.
+ */
+static void close_links_of(struct backend *be, struct slice user, struct slice book_name)
+{
     struct link *link;
     struct list *n;
     struct list *tmp;
 
+    LIST_FOREACH(n, &be->links)
+    {
+        link = LIST_ENTRY(n, struct link, be_node);
+        if (link->phase >= LINK_LENT && is_opened_by(link, user, book_name))
+            link->is_retired = true;
+    }
     LIST_FOREACH_SAFE(n, tmp, &be->idle_lru)
     {
         link = LIST_ENTRY(n, struct link, be_node);
-        name = book_name.n > user.n ? pool_book_name(link->pool) : pool_user(link->pool);
-        if (slice_eq(name, book_name.n > user.n ? book_name : user))
+        if (is_opened_by(link, user, book_name))
             link_close(link);
     }
 }
@@ -72,7 +85,7 @@ static void keep_login(struct login_auth *sa, struct slice user, const struct lo
         told = slice_eq_str(secret_slice(&l->secret), "locked") ? AUTH_TOLD_NO : AUTH_TOLD_EXPIRED;
     login_auth_put_told(sa, AUTH_LOOKUP_LOGIN, user, slice_of("", 0), told);
     if (told == AUTH_TOLD_NO || told == AUTH_TOLD_NO_ROLE)
-        close_idle_of(sa->be, user, user); /* it may come back as another role of that name */
+        close_links_of(sa->be, user, user); /* it may come back as another role of that name */
 }
 
 void lookup_keep(struct login_auth *sa, struct lookup *l, struct slice key, int node)
@@ -104,5 +117,5 @@ void lookup_keep(struct login_auth *sa, struct lookup *l, struct slice key, int 
     else if (auth_book_put_answer(sa->book, buf_slice(&l->book_name), key, l->row != LOOKUP_NO_ROW,
                  l->row == LOOKUP_NAME_AND_SECRET ? secret_slice(&l->secret) : slice_of(NULL, 0),
                  loop_now_us(sa->be->loop)))
-        close_idle_of(sa->be, user, buf_slice(&l->book_name));
+        close_links_of(sa->be, user, buf_slice(&l->book_name));
 }

@@ -436,6 +436,32 @@ def test_role_that_may_not_log_in_any_more(server, pools, change, wanted, mode):
     wait_for("it is there again", lambda: come(pool, "pooled") == "in")
 
 
+@pytest.mark.parametrize("mode", ["session", "transaction"])
+def test_new_role_of_the_name_gets_no_old_connection(server, pools, mode):
+    """The role is dropped, and known to be, while a client of it has its connection, and made anew before that is free: who comes then
+    is the new one, for whom that connection knows no name."""
+    house.make_user(server, "twofold", "scram")
+    pool = pools([server.address], hba=SCRAM_ALL, passwd="twofold:twofold_pw\n", sr_check_user="looker", sr_check_password="looker_pw",
+                 num_init_children=1, pool_mode=mode)
+    with Wire(pool.address) as w:
+        assert w.login("twofold", "postgres", "twofold_pw")[-1].type == "Z"
+        w.rows("begin")
+        old = w.value("select pg_backend_pid()")
+        time.sleep(1.1)  # what was told at this login is believed for a second: the next one asks
+        server.rows("drop role twofold")
+        wait_for("it is known to be gone", lambda: house.try_login(pool.address, "twofold", "postgres", "twofold_pw", ask=False)[0] != "in")
+        house.make_user(server, "twofold", "scram")
+        wait_for("it is there again", lambda: house.try_login(pool.address, "twofold", "postgres", "twofold_pw", ask=False)[0] == "in")
+        w.rows("rollback")
+        w.bye()
+    for _ in range(3):
+        with Wire(pool.address) as w:
+            assert w.login("twofold", "postgres", "twofold_pw")[-1].type == "Z"
+            assert w.value("select session_user") == "twofold"
+            assert w.value("select pg_backend_pid()") != old
+            w.bye()
+
+
 def test_expiry_is_of_passwords(server, pools):
     """A server that asks for none lets an expired role in; a locked one it does not."""
     house.make_user(server, "trusted", "trust")
