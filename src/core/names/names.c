@@ -231,6 +231,10 @@ void names_fill_in_unnamed(struct names_way *w, struct prep *prep)
             continue;
         prep_unref(&w->pending[i].prep);
         w->pending[i].prep = prep_ref(prep);
+        if (w->pending[i].before != old)
+            continue; /* else a Parse of the statement that there was, on another link */
+        prep_unref(&w->pending[i].before);
+        w->pending[i].before = prep_ref(prep);
     }
     prep_unref(&w->names->unnamed);
     w->names->unnamed = prep_ref(prep);

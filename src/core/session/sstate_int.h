@@ -565,6 +565,12 @@ struct names_entry *follow_sql_executes(const struct client *c, const struct sql
 uint64_t follow_types_path(const struct client *c, struct slice body);
 /* Has the server to find out a type of a Parse, or may one that the client names become another? */
 bool follow_types_are_open(struct slice body);
+/* A type that a server has told; 0: it may have another number on the next server, where that is no
+ * copy of this one. */
+uint32_t follow_types_known(const struct client *c, uint32_t type);
+/* Links have different types for it, by DDL that nobody saw: who parses its text now gets another
+ * statement. */
+void follow_types_differ(const struct client *c, const struct prep *p);
 /* Notes a text that is sent: DDL counts when its transaction is over. */
 void follow_types_note(struct client *c, struct slice sql, const struct sql_facts *facts);
 /* Notes a text that is too long to be read; its link is not lent to others. */

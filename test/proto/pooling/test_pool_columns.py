@@ -65,6 +65,26 @@ def test_columns_change(pg, pool, change, results, is_everywhere):
     c.bye()
 
 
+def test_parameter_of_a_type_that_has_changed(pg, pool):
+    """Where a server's own session goes on: the connection has to parse it, finds another type, and what is sent may not be one of it.
+    Who prepares it anew goes on, as does a statement without such a parameter."""
+    counted, other = "select count(*) from shape where a = $1", "select count(*) from shape where b = $1"
+    with login(pool) as c:
+        prepare(c, sql=counted)
+        prepare(c, "o", other)
+        pg.rows("alter table shape alter a type bigint")
+        for name, value in (("s", "1"), ("o", "x")):
+            found = []
+            for _ in range(4):
+                c.send(bind([value], name=name) + execute() + SYNC)
+                found += [m for m in c.ready() if m.type in "ED"]
+            assert {m.sqlstate if m.type == "E" else m.row()[0] for m in found} <= ({"0A000", b"1"} if name == "s" else {b"1"})
+        prepare(c, "t", counted)
+        for _ in range(4):
+            c.send(bind(["1"], name="t") + execute() + SYNC)
+            assert not states(c.ready())
+
+
 def test_new_plan_of_a_new_name(pg, pool):
     """What drivers do about it: Close, and the same text once more, which other links have an old plan of."""
     c = login(pool)

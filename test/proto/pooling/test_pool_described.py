@@ -6,6 +6,7 @@ import struct
 import pytest
 from pooling_house import login, states
 
+from pgt.postgres import start_postgres
 from pgt.wire import SYNC, bind, describe, execute, parse
 
 INTO = "insert into moment values ($1, $2)"
@@ -89,3 +90,34 @@ def test_a_text_that_is_refused_leaves_the_one_before(pool):
         assert states(c.ready()) == ["42P01"]
         c.send(bind(["4"]) + execute() + SYNC)
         assert states(c.ready()) == ["26000"], "as PostgreSQL, which drops it first"
+
+
+@pytest.fixture(scope="module")
+def two_servers():
+    """With the same tables, as logical replication has them: a type has another number on each."""
+    servers = [start_postgres() for _ in range(2)]
+    for server, before in zip(servers, ("create type x as enum ()", "create table x(); create table y()")):
+        server.rows(f"{before}; create type mood as enum ('sad', 'ok'); create table moods(m mood); insert into moods values ('ok')")
+    yield servers
+    for server in servers:
+        server.stop()
+
+
+@pytest.mark.parametrize("mode", ["session", "transaction"])
+@pytest.mark.parametrize("name", ["", "s"], ids=["unnamed", "named"])
+def test_type_that_has_another_number_on_the_next_server(two_servers, start_pool, mode, name):
+    """What one server has told of it says nothing to the other."""
+    pool = start_pool(*[server.address for server in two_servers], backend_clustering_mode="logical_replication", pool_mode=mode,
+                      num_init_children=1, load_balance_mode=True, statement_level_load_balance=True)
+    answered = set()
+    with login(pool) as c:
+        for i in range(12):
+            one = f"{name}{i}" if name else ""
+            c.send(parse("select current_setting('port'), m from moods where m = $1", one) + describe(one) + SYNC)
+            assert not states(c.ready())
+            for _ in range(4):
+                c.send(bind(["ok"], name=one) + execute() + SYNC)
+                found = c.ready()
+                assert not states(found), [m.fields for m in found if m.type == "E"]
+                answered.update(m.row()[0] for m in found if m.type == "D")
+    assert len(answered) == 2

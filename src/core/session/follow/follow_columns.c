@@ -23,7 +23,7 @@
 static const char stale_text[] = "cached plan must not change result type";
 
 /* Names, types and their modifiers: what a server compares. */
-static uint64_t hash_columns(char type, struct slice body)
+static uint64_t hash_columns(const struct client *c, char type, struct slice body)
 {
     struct wire_reader r;
     uint64_t hash = (uint64_t)type;
@@ -38,7 +38,7 @@ static uint64_t hash_columns(char type, struct slice body)
         name = wire_get_cstr(&r);
         (void)wire_get_u32(&r); /* the table */
         (void)wire_get_u16(&r); /* its column */
-        kind[0] = wire_get_u32(&r);
+        kind[0] = follow_types_known(c, wire_get_u32(&r));
         (void)wire_get_u16(&r); /* length */
         kind[1] = wire_get_u32(&r);
         (void)wire_get_u16(&r); /* format */
@@ -47,11 +47,24 @@ static uint64_t hash_columns(char type, struct slice body)
     return r.bad ? 0 : hash | 1;
 }
 
-static uint64_t hash_types(struct slice body)
+/* A ParameterDescription as the types of a Parse, which have the same form. */
+static void put_types(const struct client *c, struct slice body, struct buf *out)
 {
-    if (body.n <= sizeof(uint16_t))
+    struct wire_reader r;
+    uint16_t n;
+
+    wire_reader_init(&r, body);
+    n = wire_get_u16(&r);
+    buf_put_u16(out, n);
+    for (; n > 0 && !r.bad; n--)
+        buf_put_u32(out, follow_types_known(c, wire_get_u32(&r)));
+}
+
+static uint64_t hash_types(struct slice types)
+{
+    if (types.n <= sizeof(uint16_t))
         return 0; /* there are none */
-    return (hash_bytes(body.p, body.n, 1) | (uint64_t)1 << 32) & COLUMNS_TYPES;
+    return (hash_bytes(types.p, types.n, 1) | (uint64_t)1 << 32) & COLUMNS_TYPES;
 }
 
 /* A portal's types are those of its statement, which never change. */
@@ -105,8 +118,7 @@ unsigned follow_columns_watch_unnamed(struct client *c)
 }
 
 /* For who has it the types never change: a link that lacks it has to parse it with these, for what
- * the client sends are values of them. ParameterDescription has the form that types have in a
- * Parse. */
+ * the client sends are values of them. */
 static void fill_in_types(struct client *c, struct slice types)
 {
     const struct prep *old = c->sstate->names.unnamed;
@@ -143,6 +155,7 @@ void follow_columns_on_told(
 {
     struct client *c = owner;
     struct errand *t = c->sstate->errand;
+    struct buf types = {0};
     uint64_t columns;
     struct names_watch w;
     unsigned i = 0;
@@ -153,15 +166,17 @@ void follow_columns_on_told(
         i++;
     drop_watches(t, i);
     if (type == BE_PARAMETER_DESCRIPTION) {
+        put_types(c, body, &types);
         t->types_serial = serial;
-        t->types = hash_types(body);
+        t->types = hash_types(buf_slice(&types));
         if (t->way.nwatched > 0 && t->way.watched[0].serial == serial &&
             t->way.watched[0].unnamed != 0 &&
             t->way.watched[0].unnamed == mark_of(c->sstate->names.unnamed))
-            fill_in_types(c, body);
+            fill_in_types(c, buf_slice(&types));
+        buf_free(&types);
         return;
     }
-    columns = hash_columns(type, body) & ~COLUMNS_TYPES;
+    columns = hash_columns(c, type, body) & ~COLUMNS_TYPES;
     if (t->types_serial == serial)
         columns |= t->types;
     if (t->way.nwatched > 0 && t->way.watched[0].serial == serial) {
@@ -365,9 +380,11 @@ bool follow_columns_differ(struct client *c, struct slice msg, const char *end)
     if (n == NULL || n->prep->names_one)
         return false;
     columns = prepset_columns(&c->link->preps, n->prep->id);
-    return columns != 0 &&
-           (half_differs(n->told, columns, COLUMNS_TYPES) ||
-               (half_differs(n->told, columns, ~COLUMNS_TYPES) && asks_not(msg, end)));
+    if (half_differs(n->told, columns, COLUMNS_TYPES)) {
+        follow_types_differ(c, n->prep);
+        return true;
+    }
+    return half_differs(n->told, columns, ~COLUMNS_TYPES) && asks_not(msg, end);
 }
 
 enum feed_step follow_columns_refuse(struct client *c, struct feed_run *run)

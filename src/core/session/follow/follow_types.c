@@ -10,6 +10,7 @@
 
 #include "base/hash.h"
 #include "base/hot.h"
+#include "config/conf.h"
 #include "wire/errmsg.h"
 #include "wire/proto.h"
 #include "wire/reader.h"
@@ -59,6 +60,15 @@ bool follow_types_are_open(struct slice body)
             return true;
     }
     return r.bad;
+}
+
+uint32_t follow_types_known(const struct client *c, uint32_t type)
+{
+    const struct conf *conf = c->ss->conf;
+    bool differ =
+        conf->backend_clustering_mode == CONF_CLUSTER_LOGICAL || conf_writes_everywhere(conf);
+
+    return differ && type >= FIRST_OTHER_TYPE ? 0 : type;
 }
 
 HOT uint64_t follow_types_path(const struct client *c, struct slice body)
@@ -124,6 +134,12 @@ static bool was_parsed_now(const struct client *c)
         if (t->way.pending[i].serial == c->link->expect.refused)
             return true;
     return false;
+}
+
+void follow_types_differ(const struct client *c, const struct prep *p)
+{
+    if (p->path_hash == follow_types_path(c, slice_of(p->body, p->body_len)))
+        session_types_stale(c->ss->shared, loop_now_us(c->ss->loop), STALE_PAUSE_US);
 }
 
 bool follow_types_are_stale(struct client *c, const struct errmsg *m, bool may_replan)
