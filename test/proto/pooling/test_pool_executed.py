@@ -207,6 +207,12 @@ def test_settings_by_their_view(t):
               "do $$ begin update pg_settings set setting = '9002' where name = 'work_mem'; end $$"], WORK)
 
 
+@MODES
+@differential(chunks=(WHOLE,))
+def test_settings_by_their_view_when_prepared(t):
+    check(t, ["prepare p as update pg_settings set setting = '9003' where name = 'work_mem'", "execute p", "discard all"], WORK)
+
+
 # The transaction ends before the error: what it made is there.
 KEPT = {
     "temporary": ("create temp table kept_t(a int)", "select * from kept_t"),

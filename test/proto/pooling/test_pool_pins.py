@@ -211,7 +211,8 @@ NO_PINS = {
     "xact_lock": ["begin", "select pg_advisory_xact_lock(63)", "commit"],
     "failed": ["create temp table p(a nosuchtype)"], "large_object": ["begin", "select lo_create(0)", "rollback"],
     "unlisten": ["unlisten *"], "set": ["set work_mem = '5MB'"], "role": ["set role trust_user", "reset role"],
-    "prepare": ["prepare p as select 1", "execute p"], "text": ["select 'create temp table p(a int); listen p'"],
+    "prepare": ["prepare p as select 1", "execute p"],
+    "prepare_of_settings": ["prepare p(text) as select count(*) as setting from pg_settings where name = $1", "execute p('work_mem')"], "text": ["select 'create temp table p(a int); listen p'"],
     "mentions": ["select 1 as temp, 2 as listen -- pg_advisory_lock(1)"],
 }
 

@@ -228,17 +228,35 @@ static bool creates(const struct sql_facts *facts)
     return false;
 }
 
-/* Of a PREPARE in SQL, which is looked at for each EXECUTE. */
-static bool may_have_effects(struct slice sql)
+/* The facts of a statement that has a name, beside those that are in use. */
+static const struct sql_facts *facts_of_name(const struct client *c, const struct names_entry *n)
 {
-    static const char *const parts[] = {"set_config", "_advisory_", "setting", "setseed",
-        "dblink_connect", "_backup", "_replication_"};
+    struct sql_facts *facts = arena_alloc_zero(c->ss->scratch, sizeof *facts);
+
+    (void)sql_parse(c->ss->scratch, names_entry_sql(n), facts);
+    return facts->status == SQL_OK && facts->nstmts == 1 ? facts : NULL;
+}
+
+/* Of a PREPARE in SQL, which is looked at for each EXECUTE. */
+static bool may_have_effects(const struct client *c, const struct names_entry *n)
+{
+    static const char *const parts[] = {
+        "set_config", "_advisory_", "setseed", "dblink_connect", "_backup", "_replication_"};
+    const struct sql_facts *facts;
+    struct slice sql = names_entry_sql(n);
+    struct effects e;
     size_t i;
 
     for (i = 0; i < sizeof parts / sizeof parts[0]; i++)
         if (slice_contains(sql, parts[i]))
             return true;
-    return false;
+    if (!slice_contains(sql, "setting"))
+        return false;
+    facts = facts_of_name(c, n); /* many tables have that in their name: what is written counts */
+    if (facts == NULL)
+        return true;
+    effects_of(facts, sql, &e);
+    return e.pins != 0 || e.leaves != SSTATE_LEAVES_NOTHING;
 }
 
 static bool executes(const struct sql_stmt *st)
@@ -254,8 +272,7 @@ static void effects_of_execute(
     const struct client *c, const struct sql_stmt *st, struct effects *out)
 {
     const struct names_entry *n = executes(st) ? names_find(&c->sstate->names, st->name) : NULL;
-    bool may = n != NULL &&
-               (n->prep == NULL ? may_have_effects(slice_of_str(n->sql)) : n->prep->has_effects);
+    bool may = n != NULL && (n->prep == NULL ? may_have_effects(c, n) : n->prep->has_effects);
 
     if (!may)
         return;
@@ -344,15 +361,6 @@ WARM uint32_t effects_judge(const struct sql_facts *facts, struct slice sql)
     if (facts->traits != NULL)
         *facts->traits = traits;
     return traits;
-}
-
-/* The facts of a statement that has a name, beside those that are in use. */
-static const struct sql_facts *facts_of_name(const struct client *c, const struct names_entry *n)
-{
-    struct sql_facts *facts = arena_alloc_zero(c->ss->scratch, sizeof *facts);
-
-    (void)sql_parse(c->ss->scratch, names_entry_sql(n), facts);
-    return facts->status == SQL_OK && facts->nstmts == 1 ? facts : NULL;
 }
 
 struct slice effects_names_next(const struct client *c, const struct names_entry *n)
