@@ -447,7 +447,8 @@ def test_new_role_of_the_name_gets_no_old_connection(server, pools, mode):
         assert w.login("twofold", "postgres", "twofold_pw")[-1].type == "Z"
         w.rows("begin")
         old = w.value("select pg_backend_pid()")
-        time.sleep(1.1)  # what was told at this login is believed for a second: the next one asks
+        since = time.monotonic()  # what was told at this login is believed for a second: the next one asks
+        wait_for("a second is over", lambda: time.monotonic() > since + 1.1)
         server.rows("drop role twofold")
         wait_for("it is known to be gone", lambda: house.try_login(pool.address, "twofold", "postgres", "twofold_pw", ask=False)[0] != "in")
         house.make_user(server, "twofold", "scram")
