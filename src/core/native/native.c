@@ -41,6 +41,8 @@ static void on_timer(struct timer *t)
         n->gate.ops->on_timer(n);
         return;
     }
+    if (n->step == STEP_OTHERS)
+        n->guards->looks(n);
     if (n->step == STEP_HELD)
         native_next(n);
     if (n->step != STEP_OPEN)
@@ -130,6 +132,7 @@ void native_begin(struct client *c)
     n->c = c;
     n->ss = client_sessions(c);
     n->commit.ops = &native_commit_ops;
+    n->guards = &native_guard_ops;
     if (n->ss->conf->backend_clustering_mode == CONF_CLUSTER_SNAPSHOT) {
         n->gate.ops = &native_gate_ops;
         n->gate.ops->init(n);
@@ -173,6 +176,7 @@ void native_free(struct client *c)
         n->gate.ops->quit(n);
     leave_work(n);
     native_begin_over(n);
+    n->guards->over(n);
     timer_stop(n->ss->loop, &n->timer);
     task_cancel(&n->again);
     client_serve_no_more(c);

@@ -188,6 +188,8 @@ enum native_verdict { NATIVE_GO, NATIVE_ASK, NATIVE_REFUSED };
 struct native_decision;
 struct native_functions;
 struct native_commit_ops;
+struct native_guard;
+struct native_guard_ops;
 struct native_gate_ops;
 
 /* A transaction that is committed in two phases. */
@@ -277,8 +279,10 @@ struct native {
     unsigned nquestions;
     int64_t wait_until_us;
     struct timer timer;
-    struct task again;      /* there may be another exchange */
-    struct err *last_words; /* why the main node ends the session; NULL: it has not said */
+    const struct native_guard_ops *guards;
+    struct native_guard *guard; /* of the round under way; NULL: it has not taken long */
+    struct task again;          /* there may be another exchange */
+    struct err *last_words;     /* why the main node ends the session; NULL: it has not said */
 };
 
 /* native.c */
@@ -505,6 +509,19 @@ struct native_commit_ops {
     void (*leave)(struct native *n);
 };
 extern const struct native_commit_ops native_commit_ops;
+
+/* native_guard.c: by pointers, as above. */
+struct native_guard_ops {
+    void (*begins)(struct native *n); /* the others were asked */
+    void (*looks)(struct native *n);  /* its time has come: STEP_OTHERS */
+    /* Its error is that of a cancel of the guard's: leg->error says so now. */
+    bool (*was_cut)(struct native *n, struct native_leg *leg);
+    /* All have answered. False: it is not known yet whom it cancels, and native_wait comes again.
+     */
+    bool (*done)(struct native *n);
+    void (*over)(struct native *n);
+};
+extern const struct native_guard_ops native_guard_ops;
 
 /* native_gate.c: by pointers, as above. */
 struct native_gate_ops {

@@ -357,7 +357,8 @@ void native_wait(struct native *n)
         if (n->leg[i].is_asked)
             return;
     }
-    native_answered(n);
+    if (n->guards->done(n))
+        native_answered(n);
 }
 
 void native_end_all(struct native *n, enum native_step step, const char *sql)

@@ -231,6 +231,7 @@ static void run_on_others(struct native *n)
             continue;
         native_send(n, &n->leg[i], n->wrapped);
     }
+    n->guards->begins(n);
     native_wait(n);
 }
 
@@ -595,7 +596,7 @@ static bool has_lock_trouble(struct native *n)
         struct native_leg *leg = &n->leg[i];
 
         if (i == first_leg(n) || !leg->did || leg->kind != 'E' ||
-            !agree_is_lock_trouble(buf_slice(&leg->said)))
+            !(n->guards->was_cut(n, leg) || agree_is_lock_trouble(buf_slice(&leg->said))))
             continue;
         if (!n->wrapped && is_outside(n)) {
             native_detach(n, leg, "it could not do what the main node had done");
