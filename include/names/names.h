@@ -96,11 +96,19 @@ struct names_pending {
     struct names_entry *name; /* PENDING_NAME: added; PENDING_CLOSED: taken out, ours */
 };
 
+/* What a Describe that is watched is of. */
+enum names_watched {
+    WATCHED_HIS,    /* of a name of the client, who asks */
+    WATCHED_OURS,   /* of a name of the client, by a question of ours */
+    WATCHED_UNNAMED /* of the unnamed statement; the client asks */
+};
+
 /* A Describe whose answer tells the columns of a statement. */
 struct names_watch {
     uint32_t serial; /* of its op */
+    enum names_watched of;
     struct names_entry *name;
-    uint64_t unnamed; /* it is the Describe of the unnamed statement of this text and these types */
+    uint64_t unnamed; /* WATCHED_UNNAMED: stands for its text and types */
 };
 
 /* What is under way with the names of a client; all zero but for `names`: nothing is. */

@@ -79,9 +79,10 @@ static uint64_t mark_of(const struct prep *p)
     return p == NULL ? 0 : p->node.hash | 1;
 }
 
-static unsigned watch(struct client *c, struct names_entry *n, uint64_t unnamed, bool is_ours)
+static unsigned watch(
+    struct client *c, enum names_watched of, struct names_entry *n, uint64_t unnamed)
 {
-    unsigned op = is_ours ? OP_DESCRIBE | OP_SWALLOW : OP_DESCRIBE;
+    unsigned op = of == WATCHED_OURS ? OP_DESCRIBE | OP_SWALLOW : OP_DESCRIBE;
     struct errand *t = c->sstate->errand;
     struct names_watch *w;
 
@@ -92,6 +93,7 @@ static unsigned watch(struct client *c, struct names_entry *n, uint64_t unnamed,
         return op;
     w = &t->way.watched[t->way.nwatched++];
     w->serial = expect_next_serial(&c->link->expect);
+    w->of = of;
     w->name = n;
     w->unnamed = unnamed;
     return op | OP_COLUMNS;
@@ -104,7 +106,7 @@ unsigned follow_columns_watch(struct client *c, struct names_entry *n)
             follow_columns_agree(n->told, prepset_columns(&c->link->preps, n->prep->id))))
         return OP_DESCRIBE;
     n->told &= COLUMNS_TYPES; /* should it fail, nobody knows which ones the client goes by */
-    return watch(c, n, 0, false);
+    return watch(c, WATCHED_HIS, n, 0);
 }
 
 unsigned follow_columns_watch_unnamed(struct client *c)
@@ -114,7 +116,7 @@ unsigned follow_columns_watch_unnamed(struct client *c)
     if (p == NULL || c->link->expect.skipping ||
         !follow_types_are_open(slice_of(p->body, p->body_len)))
         return OP_DESCRIBE;
-    return watch(c, NULL, mark_of(p), false);
+    return watch(c, WATCHED_UNNAMED, NULL, mark_of(p));
 }
 
 /* For who has it the types never change: a link that lacks it has to parse it with these, for what
@@ -170,7 +172,7 @@ void follow_columns_on_told(
         t->types_serial = serial;
         t->types = hash_types(buf_slice(&types));
         if (t->way.nwatched > 0 && t->way.watched[0].serial == serial &&
-            t->way.watched[0].unnamed != 0 &&
+            t->way.watched[0].of == WATCHED_UNNAMED &&
             t->way.watched[0].unnamed == mark_of(c->sstate->names.unnamed))
             fill_in_types(c, buf_slice(&types));
         buf_free(&types);
@@ -185,7 +187,7 @@ void follow_columns_on_told(
         if (w.name != NULL) {
             prepset_set_columns(&link->preps, w.name->prep->id,
                 merged(prepset_columns(&link->preps, w.name->prep->id), columns));
-            if (!expect_head_is_ours(&link->expect))
+            if (w.of == WATCHED_HIS)
                 w.name->told = merged(w.name->told, columns);
         }
     }
@@ -300,7 +302,7 @@ bool follow_columns_ask(struct client *c, struct feed_run *run, struct names_ent
     buf_put_byte(&out, 'S');
     buf_put(&out, p->name, PREP_NAME_BYTES + 1);
     wire_end(&out, at);
-    link_expect(c->link, watch(c, n, 0, true));
+    link_expect(c->link, watch(c, WATCHED_OURS, n, 0));
     wire_put_empty(&out, FE_SYNC);
     link_expect(c->link, OP_SYNC | OP_SWALLOW);
     feed_put(run, out.data, out.len);
