@@ -146,6 +146,7 @@ void native_begin(struct client *c)
     timer_init(&n->timer, on_timer);
     task_init(&n->again, on_again);
     paramset_copy(&n->params, client_startup_params(c));
+    native_names_begin(n);
     n->nlegs = 1;
     n->leg[0] = (struct native_leg){.n = n,
         .node = client_pool(c)->cluster_node,

@@ -83,6 +83,7 @@ static void judge_failed(struct native *n, const struct sql_stmt *s, struct look
         look->has |= LOOK_ENDS | LOOK_ENDS_LATER;
     if (s->tx.op == SQL_TX_ROLLBACK_TO)
         look->has |= LOOK_ENDS_TO;
+    native_note_failed(n, s->tx.op);
     n->ex.is_commit = n->ex.is_commit || s->tx.op == SQL_TX_COMMIT;
 }
 
@@ -575,6 +576,18 @@ static void note_copy(struct native *n, const struct part *part)
     buf_put(&n->copy_sql, copy.p, copy.n);
 }
 
+static void note_bound(struct native *n, const struct part *part)
+{
+    for (unsigned i = 0; i < part->look.nbinds; i++) {
+        const struct bound *b = &part->bounds[i];
+
+        if (b->sql.p != NULL && b->facts.nstmts > 0)
+            native_note(n, b->sql, &b->facts.stmts[0]);
+        else if (b->sql.p != NULL && b->facts.status != SQL_OK)
+            native_note_schema(n, b->sql, NULL);
+    }
+}
+
 /* NATIVE_REFUSED: it was a BEGIN, and is answered. */
 static enum native_verdict plan_begin(struct native *n, const struct part *part)
 {
@@ -638,10 +651,7 @@ enum native_verdict native_batch_plan(struct native *n)
         return NATIVE_REFUSED;
     if (has(look, LOOK_PARSED_UNNAMED))
         n->unnamed = n->place.everywhere ? NATIVE_ALL : NATIVE_HERE;
-    for (unsigned i = 0; i < look->nbinds; i++) {
-        if (part.bounds[i].facts.nstmts > 0)
-            native_note(n, &part.bounds[i].facts.stmts[0]);
-    }
+    note_bound(n, &part);
     note_copy(n, &part);
     put_batch(n, &part, again);
     return NATIVE_GO;

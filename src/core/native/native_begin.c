@@ -50,7 +50,7 @@ static bool begins(struct native *n, struct slice text, const struct sql_stmt *s
         n->gate.ops != NULL || n->wrapped || n->is_open || n->leg[n->main].link->tx_status != 'I' ||
         !is_ascii(text))
         return false;
-    native_note_schema(n, s);
+    native_note_schema(n, text, s);
     buf_clear(&n->begin);
     buf_put(&n->begin, text.p, text.n);
     buf_put_byte(&n->begin, ';');

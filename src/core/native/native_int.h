@@ -137,10 +137,19 @@ struct native_table {
     bool is_used;    /* by the plan of this exchange */
 };
 
+/* How it has changed what names mean. */
+enum native_names {
+    NAMES_SAME,
+    NAMES_SAID,  /* by SET and the like, in so many words */
+    NAMES_LOCAL, /* by SET LOCAL, which its end takes back */
+    NAMES_OWN    /* so that no other session's are known to mean the same */
+};
+
 /* What the transaction changes. */
 struct native_told {
     bool schema;              /* others are told once more at its end */
-    bool names;               /* by SET, which its end may take back */
+    enum native_names names;  /* also outside of one, up to the end of the exchange */
+    uint64_t salt;            /* NAMES_LOCAL: native.salt of before */
     enum sql_isolation level; /* as far as it has said so */
 };
 
@@ -162,6 +171,7 @@ struct native_place {
     bool differs;     /* its rows are each node's own */
     bool writes;      /* it matters that all nodes commit it or none does */
     bool reads;       /* rows, of one moment */
+    bool sets;        /* runs what may change its session unseen */
     uint32_t commits; /* procedures and blocks, which may commit within */
     uint64_t known;   /* the statement judged last: route_decision.known */
 };
@@ -407,7 +417,7 @@ void native_committed_answered(struct native *n);
 bool native_lock_sql(struct native *n, struct slice text, const struct sql_stmt *stmt,
     const struct repl_plan *plan, unsigned i, struct buf *sql);
 /* It runs now: what it changes for those that come. */
-void native_note(struct native *n, const struct sql_stmt *s);
+void native_note(struct native *n, struct slice text, const struct sql_stmt *s);
 /* Takes the row at *at of an answer for us: its first values, p NULL where there is none. False: no
  * row is left. */
 bool native_next_row(const struct native *n, uint32_t *at, struct slice *values, unsigned max);
@@ -445,8 +455,15 @@ void native_forget_tables(struct native *n);
 struct native_table *native_table_find(struct native *n, struct slice name);
 /* An exchange is planned: what is known of tables is of the schema as it is. */
 void native_follow_schema(struct native *n);
-/* The statement runs now: what it changes of tables and of names; the level of a transaction. */
-void native_note_schema(struct native *n, const struct sql_stmt *s);
+/* The statement runs now: what it changes of tables and of names; the level of a transaction. `s`
+ * NULL: nobody knows what it is. */
+void native_note_schema(struct native *n, struct slice text, const struct sql_stmt *s);
+/* It may change what names mean, or make temporary tables, unseen. */
+void native_note_unseen(struct native *n);
+/* Of a transaction that has failed: what ends it, or a part of it. */
+void native_note_failed(struct native *n, enum sql_tx_op op);
+/* What the start-up packet says of names. */
+void native_names_begin(struct native *n);
 /* Its COMMIT is about to be sent: what it changed will be seen. The transaction is over. */
 void native_tell_schema(struct native *n);
 void native_settle_schema(struct native *n);

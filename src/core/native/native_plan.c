@@ -286,10 +286,12 @@ static const char *unsupported(const struct sql_stmt *s)
     return NULL;
 }
 
-void native_note(struct native *n, const struct sql_stmt *s)
+void native_note(struct native *n, struct slice text, const struct sql_stmt *s)
 {
     n->has_state = n->has_state || repl_leaves_state(s);
-    native_note_schema(n, s);
+    native_note_schema(n, text, s);
+    if (n->place.sets)
+        native_note_unseen(n);
     if (s->kind == SQL_DEALLOCATE || s->verb == SQL_VERB_DISCARD)
         n->ex.forgets = s;
     if (s->kind == SQL_COMMIT || s->tx.op == SQL_TX_COMMIT)
@@ -304,6 +306,13 @@ static void be_everywhere(struct native_place *place, bool wraps)
     place->everywhere = true;
 }
 
+/* By a hint in front of it, or by primary_routing_query_pattern_list. */
+static bool is_kept_by_text(const struct route_decision *d)
+{
+    return d->reason == ROUTE_R_HINT || d->reason == ROUTE_R_COMMENT ||
+           d->reason == ROUTE_R_LEADING_BLANK || d->reason == ROUTE_R_PATTERN;
+}
+
 static enum native_verdict judge_read(struct native *n, struct slice text,
     const struct sql_facts *facts, uint32_t i, struct native_place *place)
 {
@@ -313,6 +322,7 @@ static enum native_verdict judge_read(struct native *n, struct slice text,
         .now_us = loop_now_us(ss->loop),
         .search_path_changed = n->salt != 0};
     struct route_input in = {.conf = ss->conf,
+        .set = client_conf(n->c),
         .rules = ss->rules,
         .view = &ss->view,
         .session = &rs,
@@ -338,10 +348,11 @@ static enum native_verdict judge_read(struct native *n, struct slice text,
     if (d.class != ROUTE_EITHER && !d.is_write)
         place->differs = true;
     place->reads = true;
+    place->sets = place->sets || d.runs_code == ROUTE_CODE_SETS || d.is_doubtful;
     place->writes = place->writes || d.is_write || d.runs_code || d.is_doubtful;
     if (d.is_write || d.runs_code || d.is_doubtful || ss->conf->replicate_select)
         be_everywhere(place, repl_fits_in_transaction(text, &facts->stmts[i], n->gate.ops != NULL));
-    else if (d.class != ROUTE_EITHER)
+    else if (d.class != ROUTE_EITHER || is_kept_by_text(&d))
         place->on_main = true; /* numbers of the catalogue are each node's own */
     return NATIVE_GO;
 }
@@ -376,6 +387,7 @@ enum native_verdict native_judge(struct native *n, struct slice text, const stru
     if ((s->flags & SQL_F_READ_ONLY) != 0 && (s->kind != SQL_EXPLAIN || s->inner == SQL_SELECT))
         return judge_read(n, text, facts, i, place);
     place->writes = place->writes || !repl_changes_nothing(s);
+    place->sets = place->sets || s->kind == SQL_CALL || s->kind == SQL_DO;
     place->commits += (s->kind == SQL_CALL || s->kind == SQL_DO) && n->gate.ops == NULL;
     be_everywhere(place, repl_fits_in_transaction(text, s, n->gate.ops != NULL));
     return NATIVE_GO;
@@ -722,6 +734,7 @@ static enum native_verdict plan_executed(struct native *n, const struct sql_stmt
         native_parse(n, st->sql, facts);
     if (st == NULL || facts->nstmts != 1)
         return NATIVE_GO; /* it says itself that there is none */
+    n->place.sets = repl_changes_names(&facts->stmts[0]) || route_runs_made_code(facts);
     v = native_rewrite(n, st->sql, &facts->stmts[0], &plan);
     if (v != NATIVE_GO)
         return v;
@@ -759,6 +772,8 @@ enum native_verdict native_plan(struct native *n)
     n->ex.forgets = NULL;
     native_follow_schema(n);
     v = native_judge(n, n->text, &n->facts, n->at, &n->place);
+    if (v == NATIVE_GO && s == NULL && n->facts.status != SQL_OK)
+        native_note_schema(n, n->text, NULL);
     if (v != NATIVE_GO || s == NULL)
         return v;
     n->planned = n->text;
@@ -778,6 +793,6 @@ enum native_verdict native_plan(struct native *n)
         return v;
     if (s->kind == SQL_PREPARE)
         native_prepared_add_sql(n, n->text, s);
-    native_note(n, s);
+    native_note(n, n->text, s);
     return NATIVE_GO;
 }

@@ -68,11 +68,85 @@ static void forget_next(struct native *n)
     n->changes = UINT64_MAX;
 }
 
-static void names_mean_others(struct native *n)
+/* Sessions that have said the same, from the same beginning, share what the catalogue says. */
+static void names_mean(struct native *n, struct slice said)
 {
-    n->salt = hash_bytes(&n->salt, sizeof n->salt, 1) + 1;
+    n->salt = hash_bytes(said.p, said.n, n->salt) | 1;
     n->names = 0;
     forget_next(n);
+}
+
+static void names_are_own(struct native *n)
+{
+    uint64_t own = session_next_choice(n->ss->shared);
+
+    names_mean(n, slice_of((const char *)&own, sizeof own));
+}
+
+void native_names_begin(struct native *n)
+{
+    static const char *const telling[] = {"search_path", "role", "options"};
+
+    for (unsigned i = 0; i < sizeof telling / sizeof telling[0]; i++) {
+        struct slice value = paramset_get(&n->params, slice_of_str(telling[i]));
+
+        if (value.p == NULL)
+            continue;
+        names_mean(n, slice_of_str(telling[i]));
+        names_mean(n, value);
+    }
+}
+
+/* What a transaction says may be undone with it, but for what ends with it in any case. */
+static void note_said(struct native *n, struct slice text, const struct sql_stmt *s)
+{
+    bool is_inside =
+        n->wrapped || (n->unbegun >> n->main & 1) != 0 || n->leg[n->main].link->tx_status != 'I';
+    bool is_set = s->kind == SQL_SET || s->kind == SQL_RESET || s->kind == SQL_OTHER;
+    bool is_local = is_inside && s->kind == SQL_SET &&
+                    (s->set.scope == SQL_SET_LOCAL || s->set.scope == SQL_SET_TRANSACTION ||
+                        s->set.scope == SQL_SET_CONSTRAINTS);
+
+    if (is_local && n->told.names < NAMES_LOCAL) {
+        n->told.salt = n->salt;
+        n->told.names = NAMES_LOCAL;
+    } else if (!is_local) {
+        n->told.names =
+            is_set && !is_inside && n->told.names < NAMES_LOCAL ? NAMES_SAID : NAMES_OWN;
+    }
+    if (is_set)
+        names_mean(n, slice_of(text.p + s->offset, s->len));
+    else
+        names_are_own(n);
+}
+
+static void names_end(struct native *n)
+{
+    if (n->told.names == NAMES_OWN || (n->told.names != NAMES_SAME && n->ex.failing)) {
+        n->told.names = NAMES_OWN;
+        names_are_own(n);
+        return;
+    }
+    if (n->told.names == NAMES_LOCAL) {
+        n->salt = n->told.salt;
+        n->names = 0;
+        forget_next(n);
+    }
+    n->told.names = NAMES_SAME;
+}
+
+void native_note_failed(struct native *n, enum sql_tx_op op)
+{
+    if (op == SQL_TX_ROLLBACK_TO)
+        native_note_unseen(n);
+    else if (op == SQL_TX_COMMIT || op == SQL_TX_ROLLBACK)
+        names_end(n);
+}
+
+void native_note_unseen(struct native *n)
+{
+    n->told.names = NAMES_OWN;
+    names_are_own(n);
 }
 
 static void tell(struct native *n)
@@ -81,16 +155,22 @@ static void tell(struct native *n)
     forget_next(n);
 }
 
-void native_note_schema(struct native *n, const struct sql_stmt *s)
+void native_note_schema(struct native *n, struct slice text, const struct sql_stmt *s)
 {
-    if (s->tx.isolation != SQL_ISO_UNSET)
-        n->told.level = s->tx.isolation;
-    if (repl_changes_names(s)) {
-        names_mean_others(n);
-        n->told.names = true;
+    if (s == NULL) {
+        native_note_unseen(n);
+    } else {
+        if (s->tx.isolation != SQL_ISO_UNSET)
+            n->told.level = s->tx.isolation;
+        if (s->tx.op == SQL_TX_COMMIT || s->tx.op == SQL_TX_ROLLBACK)
+            names_end(n);
+        else if (repl_changes_names(s))
+            note_said(n, text, s);
+        else if ((s->flags & SQL_F_TEMP) != 0)
+            native_note_unseen(n);
+        if (!route_changes_schema(s))
+            return;
     }
-    if (!route_changes_schema(s))
-        return;
     n->told.schema = true;
     tell(n);
 }
@@ -105,11 +185,8 @@ void native_settle_schema(struct native *n)
 {
     if (n->told.schema)
         tell(n);
-    if (n->told.names)
-        names_mean_others(n);
-    n->told.level = SQL_ISO_UNSET;
-    n->told.schema = false;
-    n->told.names = false;
+    names_end(n);
+    n->told = (struct native_told){.level = SQL_ISO_UNSET};
 }
 
 /* ---- whether it still holds ---- */
