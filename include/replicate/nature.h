@@ -27,6 +27,18 @@ bool repl_kind_is_plain(const struct sql_stmt *s);
 /* A text in which only numbers, and those of parameters, can differ from one with the same
  * fingerprint. */
 bool repl_has_numbers_alone(struct slice text);
+/* The main node does it alone: LISTEN and its like, SHOW, and SET TRANSACTION SNAPSHOT, as
+ * pg_export_snapshot() told that node's. */
+bool repl_is_of_main(const struct sql_stmt *s);
+/* A SELECT that may be known to read. */
+bool repl_only_reads(const struct sql_stmt *s);
+bool repl_is_one_read(const struct sql_facts *facts);
+/* What native replication refuses, by its name; NULL: nothing of it. */
+const char *repl_unsupported(const struct sql_stmt *s);
+struct arena;
+/* Takes functions out of statement `i` that are volatile and only say what is so on their node: how
+ * large a table is, of what a partition is one. Makes a copy in `a`; false: it has none. */
+bool repl_leave_out_looks(struct arena *a, struct sql_facts *facts, uint32_t i);
 /* CREATE TABLE AS EXECUTE, EXPLAIN ANALYZE EXECUTE. */
 bool repl_hides_execute(const struct sql_stmt *s);
 

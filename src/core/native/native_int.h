@@ -416,8 +416,6 @@ void native_committed_answered(struct native *n);
 /* Appends lock number `i` that the statement takes first on the main node; false: it is none. */
 bool native_lock_sql(struct native *n, struct slice text, const struct sql_stmt *stmt,
     const struct repl_plan *plan, unsigned i, struct buf *sql);
-/* It runs now: what it changes for those that come. */
-void native_note(struct native *n, struct slice text, const struct sql_stmt *s);
 /* Takes the row at *at of an answer for us: its first values, p NULL where there is none. False: no
  * row is left. */
 bool native_next_row(const struct native *n, uint32_t *at, struct slice *values, unsigned max);
@@ -450,6 +448,8 @@ void native_functions_take(struct native *n);
 struct slice native_functions_used(const struct native *n, const struct sql_stmt *s);
 
 /* native_schema.c */
+/* It runs now: what it changes for those that come. */
+void native_note(struct native *n, struct slice text, const struct sql_stmt *s);
 void native_forget_tables(struct native *n);
 /* What is known of a table; NULL: it has to be asked for. */
 struct native_table *native_table_find(struct native *n, struct slice name);

@@ -208,11 +208,6 @@ static const struct sql_facts *facts_of_its_like(struct native *n, struct slice 
                                                                                              : NULL;
 }
 
-static bool only_reads(const struct sql_stmt *s)
-{
-    return s->kind == SQL_SELECT && s->flags == SQL_F_READ_ONLY;
-}
-
 HOT uint64_t native_text_known(struct native *n, struct slice sql)
 {
     const struct sql_facts *facts;
@@ -221,15 +216,13 @@ HOT uint64_t native_text_known(struct native *n, struct slice sql)
         n->ss->conf->primary_routing_query_pattern_list.n > 0)
         return 0;
     facts = facts_of(n, sql);
-    return facts->status == SQL_OK && facts->nstmts == 1 && only_reads(facts->stmts)
-               ? route_known_of(sql, facts)
-               : 0;
+    return repl_is_one_read(facts) ? route_known_of(sql, facts) : 0;
 }
 
 /* The next ones like it are known to read. */
 static void note_read(struct native *n, struct slice sql, const struct sql_stmt *s, uint64_t known)
 {
-    const struct sql_facts *facts = known != 0 && only_reads(s) ? facts_of(n, sql) : NULL;
+    const struct sql_facts *facts = known != 0 && repl_only_reads(s) ? facts_of(n, sql) : NULL;
 
     if (facts != NULL && facts->nstmts == 1 && facts->verdict != NULL)
         *facts->verdict = known;
@@ -271,35 +264,6 @@ void native_parse(struct native *n, struct slice sql, struct sql_facts *facts)
         *facts = (struct sql_facts){.status = SQL_SYNTAX};
 }
 
-static const char *unsupported(const struct sql_stmt *s)
-{
-    if (s->kind == SQL_COPY_FROM && (s->flags & SQL_F_COPY_STDIO) == 0)
-        return "COPY FROM a file of the server, which each has or has not: use COPY FROM STDIN, or "
-               "\\copy of psql";
-    if (s->kind == SQL_COPY_TO && (s->flags & SQL_F_COPY_STDIO) == 0)
-        return "COPY TO a file of the server: use COPY TO STDOUT, or \\copy of psql";
-    if (s->tx.op >= SQL_TX_PREPARE)
-        return "PREPARE TRANSACTION";
-    if (repl_imports_lobj(s))
-        return "lo_import of a file of the server, which each has or has not: use that of libpq, "
-               "or \\lo_import of psql";
-    return NULL;
-}
-
-void native_note(struct native *n, struct slice text, const struct sql_stmt *s)
-{
-    n->has_state = n->has_state || repl_leaves_state(s);
-    native_note_schema(n, text, s);
-    if (n->place.sets)
-        native_note_unseen(n);
-    if (s->kind == SQL_DEALLOCATE || s->verb == SQL_VERB_DISCARD)
-        n->ex.forgets = s;
-    if (s->kind == SQL_COMMIT || s->tx.op == SQL_TX_COMMIT)
-        n->ex.is_commit = true;
-    if (s->tx.op == SQL_TX_COMMIT || s->tx.op == SQL_TX_ROLLBACK)
-        n->gate.has = 0; /* also AND CHAIN */
-}
-
 static void be_everywhere(struct native_place *place, bool wraps)
 {
     place->wraps = wraps && (place->wraps || !place->everywhere);
@@ -311,6 +275,22 @@ static bool is_kept_by_text(const struct route_decision *d)
 {
     return d->reason == ROUTE_R_HINT || d->reason == ROUTE_R_COMMENT ||
            d->reason == ROUTE_R_LEADING_BLANK || d->reason == ROUTE_R_PATTERN;
+}
+
+/* Numbers of the catalogue are each node's own. */
+static void place_read(struct native *n, struct slice text, const struct sql_stmt *s,
+    const struct route_decision *d, bool has_numbers, struct native_place *place)
+{
+    bool does = d->is_write || d->runs_code || d->is_doubtful;
+
+    place->differs = place->differs || (has_numbers && !d->is_write);
+    place->reads = true;
+    place->sets = place->sets || d->runs_code == ROUTE_CODE_SETS || d->is_doubtful;
+    place->writes = place->writes || does;
+    if (does || (n->ss->conf->replicate_select && d->reason != ROUTE_R_CATALOG))
+        be_everywhere(place, repl_fits_in_transaction(text, s, n->gate.ops != NULL));
+    else if (has_numbers || is_kept_by_text(d))
+        place->on_main = true;
 }
 
 static enum native_verdict judge_read(struct native *n, struct slice text,
@@ -332,8 +312,9 @@ static enum native_verdict judge_read(struct native *n, struct slice text,
     struct sql_facts own = *facts;
     struct route_decision d;
     uint64_t verdict = facts->verdict == NULL ? 0 : *facts->verdict;
+    bool has_numbers = repl_leave_out_looks(n->arena, &own, i);
 
-    own.verdict = &verdict;
+    own.verdict = has_numbers ? NULL : &verdict;
     in.who.user = pool_user(client_pool(n->c));
     in.who.database = pool_database(client_pool(n->c));
     in.answers_id = native_answers_id(n);
@@ -345,15 +326,8 @@ static enum native_verdict judge_read(struct native *n, struct slice text,
     place->known = d.known;
     if (facts->verdict == NULL || d.known != *facts->verdict)
         note_read(n, text, &facts->stmts[i], d.known);
-    if (d.class != ROUTE_EITHER && !d.is_write)
-        place->differs = true;
-    place->reads = true;
-    place->sets = place->sets || d.runs_code == ROUTE_CODE_SETS || d.is_doubtful;
-    place->writes = place->writes || d.is_write || d.runs_code || d.is_doubtful;
-    if (d.is_write || d.runs_code || d.is_doubtful || ss->conf->replicate_select)
-        be_everywhere(place, repl_fits_in_transaction(text, &facts->stmts[i], n->gate.ops != NULL));
-    else if (d.class != ROUTE_EITHER || is_kept_by_text(&d))
-        place->on_main = true; /* numbers of the catalogue are each node's own */
+    has_numbers = has_numbers || d.class != ROUTE_EITHER || d.reason == ROUTE_R_CATALOG;
+    place_read(n, text, &facts->stmts[i], &d, has_numbers, place);
     return NATIVE_GO;
 }
 
@@ -373,15 +347,14 @@ enum native_verdict native_judge(struct native *n, struct slice text, const stru
         return NATIVE_GO;
     }
     s = &facts->stmts[i];
-    what = unsupported(s);
+    what = repl_unsupported(s);
     if (what != NULL) {
         native_refuse(n, "0A000", "native replication does not support %s", what);
         return NATIVE_REFUSED;
     }
-    if (s->kind == SQL_LISTEN || s->kind == SQL_NOTIFY || s->verb == SQL_VERB_UNLISTEN ||
-        s->kind == SQL_SHOW) {
+    if (repl_is_of_main(s)) {
         place->on_main = true;
-        n->has_state = n->has_state || s->kind != SQL_SHOW;
+        n->has_state = n->has_state || (s->kind != SQL_SHOW && s->kind != SQL_SET);
         return NATIVE_GO;
     }
     if ((s->flags & SQL_F_READ_ONLY) != 0 && (s->kind != SQL_EXPLAIN || s->inner == SQL_SELECT))
@@ -721,6 +694,25 @@ void native_put_statement(struct native *n, const struct sql_stmt *s)
 
 /* ---- statements ---- */
 
+/* With arguments that call nothing it is what it runs: pg_dump asks the catalogue so. */
+static enum native_verdict place_executed(struct native *n, const struct sql_stmt *s)
+{
+    const struct native_change *st = native_prepared_find(n, s->name);
+    struct native_place place = {.everywhere = true};
+    struct sql_facts facts = {.status = SQL_SYNTAX};
+    enum native_verdict v = NATIVE_GO;
+
+    if (st != NULL && s->nfuncs == 0 && s->ntimes == 0)
+        native_parse(n, st->sql, &facts);
+    if (repl_is_one_read(&facts)) {
+        place.everywhere = false;
+        v = native_judge(n, st->sql, &facts, 0, &place);
+    }
+    if (v == NATIVE_GO && !place.everywhere)
+        n->place = (struct native_place){.on_main = true, .reads = true, .differs = place.differs};
+    return v;
+}
+
 /* The statement that is executed is planned for its text, as it would be if it stood there. */
 static enum native_verdict plan_executed(struct native *n, const struct sql_stmt *s)
 {
@@ -774,6 +766,8 @@ enum native_verdict native_plan(struct native *n)
     v = native_judge(n, n->text, &n->facts, n->at, &n->place);
     if (v == NATIVE_GO && s == NULL && n->facts.status != SQL_OK)
         native_note_schema(n, n->text, NULL);
+    if (v == NATIVE_GO && s != NULL && s->kind == SQL_EXECUTE)
+        v = place_executed(n, s);
     if (v != NATIVE_GO || s == NULL)
         return v;
     n->planned = n->text;
@@ -789,7 +783,7 @@ enum native_verdict native_plan(struct native *n)
         return v;
     if (n->commit.ops->choose(n, s, true) != NATIVE_GO)
         return NATIVE_REFUSED;
-    if (s->kind == SQL_EXECUTE && (v = plan_executed(n, s)) != NATIVE_GO)
+    if (s->kind == SQL_EXECUTE && n->place.everywhere && (v = plan_executed(n, s)) != NATIVE_GO)
         return v;
     if (s->kind == SQL_PREPARE)
         native_prepared_add_sql(n, n->text, s);

@@ -327,7 +327,6 @@ static void place_failed(struct native *n)
     n->ex.is_commit = op == SQL_TX_COMMIT;
     n->ex.forgets = NULL;
     n->place.everywhere = op == SQL_TX_COMMIT || op == SQL_TX_ROLLBACK || op == SQL_TX_ROLLBACK_TO;
-    n->gate.has = 0; /* asked for once more when it goes on behind ROLLBACK TO */
     native_note_failed(n, op);
 }
 

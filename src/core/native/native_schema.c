@@ -137,6 +137,7 @@ static void names_end(struct native *n)
 
 void native_note_failed(struct native *n, enum sql_tx_op op)
 {
+    n->gate.has = 0; /* asked for once more when it goes on behind ROLLBACK TO */
     if (op == SQL_TX_ROLLBACK_TO)
         native_note_unseen(n);
     else if (op == SQL_TX_COMMIT || op == SQL_TX_ROLLBACK)
@@ -250,4 +251,18 @@ bool native_tables_are_same(struct native *n)
     take_back(n, leg);
     t->is_used = false;
     return are;
+}
+
+void native_note(struct native *n, struct slice text, const struct sql_stmt *s)
+{
+    n->has_state = n->has_state || repl_leaves_state(s);
+    native_note_schema(n, text, s);
+    if (n->place.sets)
+        native_note_unseen(n);
+    if (s->kind == SQL_DEALLOCATE || s->verb == SQL_VERB_DISCARD)
+        n->ex.forgets = s;
+    if (s->kind == SQL_COMMIT || s->tx.op == SQL_TX_COMMIT)
+        n->ex.is_commit = true;
+    if (s->tx.op == SQL_TX_COMMIT || s->tx.op == SQL_TX_ROLLBACK)
+        n->gate.has = 0; /* also AND CHAIN */
 }

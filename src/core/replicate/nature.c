@@ -7,6 +7,9 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/arena.h"
+#include "replicate/locks.h"
+
 bool repl_leaves_state(const struct sql_stmt *s)
 {
     switch (s->kind) {
@@ -163,4 +166,81 @@ bool repl_kind_is_plain(const struct sql_stmt *s)
 bool repl_is_plain(struct slice text, const struct sql_stmt *s)
 {
     return repl_kind_is_plain(s) && repl_has_numbers_alone(text);
+}
+
+bool repl_is_of_main(const struct sql_stmt *s)
+{
+    return s->kind == SQL_LISTEN || s->kind == SQL_NOTIFY || s->verb == SQL_VERB_UNLISTEN ||
+           s->kind == SQL_SHOW ||
+           (s->kind == SQL_SET && slice_eq_str(s->set.name, "transaction_snapshot"));
+}
+
+bool repl_only_reads(const struct sql_stmt *s)
+{
+    return s->kind == SQL_SELECT && s->flags == SQL_F_READ_ONLY;
+}
+
+bool repl_is_one_read(const struct sql_facts *facts)
+{
+    return facts->status == SQL_OK && facts->nstmts == 1 && repl_only_reads(facts->stmts);
+}
+
+const char *repl_unsupported(const struct sql_stmt *s)
+{
+    if (s->kind == SQL_COPY_FROM && (s->flags & SQL_F_COPY_STDIO) == 0)
+        return "COPY FROM a file of the server, which each has or has not: use COPY FROM STDIN, or "
+               "\\copy of psql";
+    if (s->kind == SQL_COPY_TO && (s->flags & SQL_F_COPY_STDIO) == 0)
+        return "COPY TO a file of the server: use COPY TO STDOUT, or \\copy of psql";
+    if (s->tx.op >= SQL_TX_PREPARE)
+        return "PREPARE TRANSACTION";
+    if (repl_imports_lobj(s))
+        return "lo_import of a file of the server, which each has or has not: use that of libpq, "
+               "or \\lo_import of psql";
+    return NULL;
+}
+
+/* ---- what only looks ---- */
+
+static bool only_looks(const struct sql_func *f)
+{
+    static const char *const name[] = {"pg_backend_pid", "pg_database_size", "pg_indexes_size",
+        "pg_partition_ancestors", "pg_partition_tree", "pg_relation_size", "pg_table_size",
+        "pg_tablespace_size", "pg_total_relation_size"};
+
+    if (f->schema.n > 0 && !slice_eq_str(f->schema, "pg_catalog"))
+        return false;
+    for (unsigned i = 0; i < sizeof name / sizeof name[0]; i++) {
+        if (slice_eq_str(f->name, name[i]))
+            return true;
+    }
+    return f->name.n > 12 && memcmp(f->name.p, "pg_stat_get_", 12) == 0;
+}
+
+bool repl_leave_out_looks(struct arena *a, struct sql_facts *facts, uint32_t i)
+{
+    const struct sql_stmt *s = &facts->stmts[i];
+    struct sql_stmt *stmts;
+    struct sql_func *funcs;
+    uint32_t nfuncs = 0;
+    uint32_t k = 0;
+
+    while (k < s->nfuncs && !only_looks(&s->funcs[k]))
+        k++;
+    if (k == s->nfuncs)
+        return false;
+    stmts = arena_alloc(a, facts->nstmts * sizeof *stmts);
+    funcs = arena_alloc(a, s->nfuncs * sizeof *funcs);
+    if (stmts == NULL || funcs == NULL)
+        return false;
+    memcpy(stmts, facts->stmts, facts->nstmts * sizeof *stmts);
+    for (k = 0; k < s->nfuncs; k++) {
+        if (!only_looks(&s->funcs[k]))
+            funcs[nfuncs++] = s->funcs[k];
+    }
+    stmts[i].funcs = funcs;
+    stmts[i].nfuncs = nfuncs;
+    facts->stmts = stmts;
+    facts->verdict = NULL; /* it is not that of this */
+    return true;
 }
