@@ -84,11 +84,10 @@ struct plan_case {
     int write_node; /* where they go now */
     int home_node;  /* of the transaction; with PLAN_TX_ASIDE alone */
     int avoid_node; /* it failed this client a moment ago */
-    uint64_t last_write_lsn;
-    bool is_tied;      /* in session mode: transactions are where its tables, cursors and locks are;
-                          reads      by themselves are judged by what they name */
-    bool tx_read_only; /* BEGIN said so */
-    bool may_replan;   /* what it names is known: with a stale plan it can be sent again */
+    const struct route_session *session; /* what the router knows of it */
+    bool is_tied;    /* in session mode: transactions are where its tables, cursors and locks are;
+                        reads by themselves are judged by what they name */
+    bool may_replan; /* what it names is known: with a stale plan it can be sent again */
 };
 
 enum plan_verdict {

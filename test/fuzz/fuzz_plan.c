@@ -104,13 +104,16 @@ static void make_view(struct view *v, uint8_t a, uint8_t b)
         v->primary = VIEW_NO_NODE;
 }
 
-static void make_session(struct route_session *s, uint8_t a, uint8_t b, const struct plan_case *in)
+static void make_session(struct route_session *s, const uint8_t *p, enum plan_tx tx)
 {
+    uint8_t a = p[5];
+    uint8_t b = p[6];
+
     memset(s, 0, sizeof *s);
     s->balance_node = (int16_t)(a % 4 == 3 ? VIEW_NO_NODE : a % 4);
     s->tx_node = VIEW_NO_NODE;
-    s->tx = in->tx != PLAN_TX_NONE ? ROUTE_TX_OPEN : ROUTE_TX_NONE;
-    s->tx_read_only = in->tx_read_only;
+    s->tx = tx != PLAN_TX_NONE ? ROUTE_TX_OPEN : ROUTE_TX_NONE;
+    s->tx_read_only = tx != PLAN_TX_NONE && (p[4] & 64) != 0;
     s->wrote_in_tx = (a & 8) != 0;
     if ((a & 24) != 0)
         s->wrote = (a & 16) != 0 ? ROUTE_WROTE_IN_TX : ROUTE_WROTE_ALONE;
@@ -121,7 +124,7 @@ static void make_session(struct route_session *s, uint8_t a, uint8_t b, const st
     if ((b & 2) != 0)
         s->tx_isolation = (b & 4) != 0 ? SQL_ISO_SERIALIZABLE : SQL_ISO_READ_COMMITTED;
     route_tie(s, ROUTE_TIE_SERIALIZABLE, (b & 8) != 0);
-    s->last_write_lsn = in->last_write_lsn;
+    s->last_write_lsn = (p[4] & 128) != 0 ? 2000 : 0;
     s->now_us = 1000000000;
 }
 
@@ -140,8 +143,6 @@ static void make_case(struct state *st, const uint8_t *p)
     in->avoid_node = p[4] / 4 % 4 == 3 ? VIEW_NO_NODE : p[4] / 4 % 4;
     in->is_tied = (p[4] & 16) != 0;
     in->may_replan = (p[4] & 32) != 0;
-    in->tx_read_only = in->tx != PLAN_TX_NONE && (p[4] & 64) != 0;
-    in->last_write_lsn = (p[4] & 128) != 0 ? 2000 : 0;
     if ((p[3] & 64) != 0)
         in->judge = NULL;
 }
@@ -167,7 +168,7 @@ static void state_init(struct state *st, const uint8_t *p)
     for (i = 0; i < NNODES; i++)
         st->test.lsn[i] = (p[1] & 128) != 0 ? 3000 : 0;
     make_case(st, p);
-    make_session(&st->session, p[5], p[6], &st->test.in);
+    make_session(&st->session, p, st->test.in.tx);
 }
 
 /* The parser is sure that these write. */

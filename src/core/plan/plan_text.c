@@ -183,7 +183,7 @@ static bool stand_in_lacks(const struct plan_case *in, int node)
 {
     return in->view->primary != node && view_must_hold_writes(in->view) &&
            in->conf->read_consistency != CONF_READ_EVENTUAL &&
-           (in->wal == PLAN_WAL_DUE || in->replayed_lsn[node] < in->last_write_lsn);
+           (in->wal == PLAN_WAL_DUE || in->replayed_lsn[node] < in->session->last_write_lsn);
 }
 
 /* The standby has to know enough. */
@@ -222,7 +222,7 @@ WARM void plan_take_read(const struct plan_case *in, int to, bool is_out, struct
     uint8_t retry = out->retry & ~PLAN_RETRY_READ & 0xffU;
 
     out->retry = retry;
-    if (!is_out && in->tx == PLAN_TX_VIRTUAL && !in->tx_read_only &&
+    if (!is_out && in->tx == PLAN_TX_VIRTUAL && !in->session->tx_read_only &&
         view_must_hold_writes(in->view))
         return;
     if (is_avoided(in, to))

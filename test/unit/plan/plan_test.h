@@ -53,6 +53,7 @@ static inline void plan_test_init(struct plan_test *t, struct arena *arena,
     t->in.judge = plan_test_judge;
     t->in.statement = plan_test_statement;
     t->in.lookup = route->lookup;
+    t->in.session = route->session;
     t->in.ctx = t;
     t->in.own_node = primary;
     t->in.write_node = primary;

@@ -239,7 +239,6 @@ static void set_case(struct plan_test *p, unsigned state, int reads)
               : (state & WAL_DUE) != 0 ? PLAN_WAL_DUE
                                        : PLAN_WAL_KNOWN;
     in->is_tied = (state & TIED) != 0;
-    in->tx_read_only = (state & ONLY) != 0;
     in->may_replan = (state & REPLAN) != 0;
     if ((state & AVOIDS) != 0)
         in->avoid_node = reads;
@@ -247,7 +246,6 @@ static void set_case(struct plan_test *p, unsigned state, int reads)
         in->write_node = VIEW_NO_NODE;
     if ((state & AT_HOME) != 0)
         in->judge = NULL;
-    in->last_write_lsn = (state & BEHIND) != 0 ? 2000 : 0;
 }
 
 static void check(const struct row *r, const struct plan_choice *got, int primary, int reads)

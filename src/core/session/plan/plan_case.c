@@ -69,8 +69,7 @@ WARM void plan_case_of(struct client *c, struct plan_case *in)
         in->write_node = sstate_write_node(c); /* first: it may move the client */
     in->own_node = c->pool->cluster_node;
     in->avoid_node = sstate_is_avoided(c, s->avoid_node) ? s->avoid_node : VIEW_NO_NODE;
-    in->last_write_lsn = b->rs.last_write_lsn;
+    in->session = &b->rs;
     in->is_tied = lent_keeps(s) && s->pins != 0;
-    in->tx_read_only = b->rs.tx_read_only;
     in->may_replan = false;
 }
