@@ -53,7 +53,6 @@ struct login_auth {
     bool use_fallback;         /* auth_query: the default function is not there */
     uint64_t fallback_targets; /* a bit as use_fallback for each server of pools.conf */
     char *key_path;
-    bool file_judges;   /* pool_passwd has entries of clients */
     struct job *opener; /* of encrypted entries, see login_auth_open_ahead */
     size_t open_at;
     unsigned nopened;
@@ -233,6 +232,12 @@ static inline struct slice client_auth_book_name(const struct client_auth *a)
 static inline struct auth_way client_auth_way(const struct client_auth *a)
 {
     return login_auth_find_way(a->sa->be->conf, a->who.startup->database, a->who.user);
+}
+
+/* pool_passwd has entries of clients: known by the first that is not of a user of ours. */
+static inline bool client_auth_file_judges(const struct client_auth *a)
+{
+    return login_auth_file_judges(a->sa->be->conf, auth_book_passwd(a->sa->book));
 }
 
 /* client_auth.c */

@@ -29,7 +29,8 @@ bool client_auth_asks_servers(const struct client_auth *a)
 bool client_auth_may_relay(const struct client_auth *a)
 {
     return a->who.console == NULL && a->answer == AUTH_ANSWER_NONE && !a->is_asked &&
-           login_auth_may_relay(a->sa->be->conf, client_auth_asks_servers(a), a->sa->file_judges);
+           login_auth_may_relay(
+               a->sa->be->conf, client_auth_asks_servers(a), client_auth_file_judges(a));
 }
 
 /* Passwords in clear text are asked for only where nobody listens, once TLS is there to be had. */

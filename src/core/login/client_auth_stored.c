@@ -24,7 +24,8 @@ static bool stored_find_in_file(struct client_auth *a, struct auth_stored *st)
 {
     bool in_file = auth_book_find_passwd(a->sa->book, client_auth_user(a), st);
 
-    return in_file && (a->sa->file_judges || a->who.console != NULL || client_auth_asks_servers(a));
+    return in_file &&
+           (client_auth_file_judges(a) || a->who.console != NULL || client_auth_asks_servers(a));
 }
 
 /* The judge needs it. With pool_hba off a server that is known to trust makes all else idle. */

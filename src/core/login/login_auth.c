@@ -144,7 +144,6 @@ static void look_at_passwd(struct login_auth *sa)
     if (*name != '\0' && conf_path(sa->gen, name, path, sizeof path, &err) == -1)
         path[0] = '\0';
     if (auth_book_load_passwd(sa->book, path, sa->key_path, is_speaker(sa))) {
-        sa->file_judges = login_auth_file_judges(sa->be->conf, auth_book_passwd(sa->book));
         login_auth_forget_tried(sa);
         login_auth_open_ahead(sa);
     }
@@ -161,7 +160,6 @@ void login_auth_reload(struct login_auth *sa, const struct conf_gen *gen)
     sa->gen = gen;
     load_rules(sa);
     look_at_passwd(sa);
-    sa->file_judges = login_auth_file_judges(sa->be->conf, auth_book_passwd(sa->book));
     login_auth_forget_tried(sa);
     sa->use_fallback = false;
     sa->fallback_targets = 0;
