@@ -56,8 +56,8 @@ struct login_auth {
     struct job *opener; /* of encrypted entries, see login_auth_open_ahead */
     size_t open_at;
     unsigned nopened;
-    bool has_closed;          /* there are more than are opened ahead */
-    unsigned open_cost;       /* values of an entry that are encrypted so, at most */
+    unsigned open_cost;       /* values of an entry that are encrypted so, at most; 0: all of them
+                                 are open, or none is encrypted */
     struct auth_tried *tried; /* client_auth_tried.c's; NULL: nobody was here yet */
     struct list learners;     /* logins whose keys are being found */
     int64_t learn_after_us;   /* none are looked for before that */

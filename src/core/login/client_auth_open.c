@@ -97,8 +97,7 @@ bool client_auth_opens_entry(struct client_auth *a, void (*again)(struct client_
         return false;
     a->spent = AUTH_SPENT_OPENING;
     opening = auth_book_begin_opening(sa->book, user);
-    if ((sa->opener != NULL || sa->has_closed) && sa->open_cost > 0 &&
-        !client_auth_has_spent(a, 0)) {
+    if (sa->open_cost > 0 && !client_auth_has_spent(a, 0)) {
         if (opening == NULL)
             opening = auth_book_begin_nothing(sa->book);
         auth_opening_make_last(opening, sa->open_cost);
@@ -119,8 +118,8 @@ static void open_next(void *owner)
         if (auth_open_start(sa, user, &sa->opener, sa, open_next))
             return;
     }
-    sa->has_closed =
-        sa->nopened == OPEN_AHEAD_MAX && auth_book_next_closed(sa->book, &sa->open_at, &user);
+    if (sa->nopened < OPEN_AHEAD_MAX || !auth_book_next_closed(sa->book, &sa->open_at, &user))
+        sa->open_cost = 0;
 }
 
 void login_auth_open_ahead(struct login_auth *sa)
@@ -128,7 +127,6 @@ void login_auth_open_ahead(struct login_auth *sa)
     job_leave(&sa->opener);
     sa->open_at = 0;
     sa->nopened = 0;
-    sa->has_closed = false;
     sa->open_cost = auth_book_slow_values(sa->book);
     open_next(sa);
 }
