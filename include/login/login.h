@@ -86,7 +86,6 @@ struct login_who {
     void *owner;
     struct stream *stream;
     const struct client_row *row; /* NULL: it has none */
-    bool is_unix;
     struct slice user; /* as the client calls itself; startup->user is the servers' name */
     struct link_startup *startup;
     struct pool_request *req;      /* its `pool` is the client's */

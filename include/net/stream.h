@@ -125,6 +125,9 @@ static inline bool stream_is_tls(const struct stream *s)
  * what it can, and may call on_drained. Reading is not touched. */
 void stream_cork(struct stream *s);
 void stream_uncork(struct stream *s);
+/* A Unix socket, as the kernel says of this end, whatever became of the other: nobody but the
+ * processes of this machine is there, or can read along. False when it is closed. */
+bool stream_is_local(const struct stream *s);
 /* Switches reading off and on; both may be called at any time. */
 void stream_pause(struct stream *s);
 void stream_resume(struct stream *s);

@@ -140,7 +140,6 @@ struct sessions {
 /* A freshly accepted connection. */
 struct session_peer {
     int fd;
-    bool is_unix;
     uint8_t addr[16];
     uint8_t addr_kind; /* enum row_addr */
     uint16_t port;

@@ -399,6 +399,7 @@ ssize_t __wrap_recv(int fd, void *p, size_t n, int flags);
 int __wrap_getsockopt(int fd, int level, int option, void *value, socklen_t *len);
 int __wrap_setsockopt(int fd, int level, int option, const void *value, socklen_t len);
 int __wrap_getpeername(int fd, struct sockaddr *sa, socklen_t *len);
+int __wrap_getsockname(int fd, struct sockaddr *sa, socklen_t *len);
 
 int __wrap_close(int fd)
 {
@@ -522,4 +523,10 @@ int __wrap_getpeername(int fd, struct sockaddr *sa, socklen_t *len)
     memcpy(sa, &in, *len < sizeof in ? *len : sizeof in);
     *len = sizeof in;
     return 0;
+}
+
+/* Everybody is a client of TCP. */
+int __wrap_getsockname(int fd, struct sockaddr *sa, socklen_t *len)
+{
+    return __wrap_getpeername(fd, sa, len);
 }

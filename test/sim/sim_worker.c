@@ -285,7 +285,7 @@ struct mailboxes *workers_boxes(void)
 
 void workers_add_client(int fd)
 {
-    struct session_peer peer = {.fd = fd, .is_unix = false, .addr_kind = ROW_ADDR_LOCAL};
+    struct session_peer peer = {.fd = fd, .addr_kind = ROW_ADDR_LOCAL};
     struct worker *w = workers.w[sim_below((uint32_t)workers.n)];
 
     sessions_add(&w->ss, &peer);

@@ -4,8 +4,6 @@
  * Runs in: workers. */
 #include "config.h"
 
-#include <sys/socket.h>
-
 #include "auth/auth_book.h"
 #include "auth/auth_plan.h"
 #include "backend/pool.h"
@@ -81,14 +79,7 @@ bool link_require_is_strong(
 /* Nobody but the processes of this machine can read along. */
 static bool is_unseen(const struct link *link)
 {
-    struct sockaddr_storage ss;
-    socklen_t len = sizeof ss;
-
-    if (stream_is_tls(&link->stream))
-        return true;
-    ss.ss_family = AF_UNSPEC;
-    return getsockname(stream_fd(&link->stream), (struct sockaddr *)&ss, &len) == 0 &&
-           ss.ss_family == AF_UNIX;
+    return stream_is_tls(&link->stream) || stream_is_local(&link->stream);
 }
 
 bool link_require_may_show(const struct link *link, struct err *err)

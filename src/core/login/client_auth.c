@@ -46,7 +46,7 @@ static void auth_read_address(struct client_auth *a)
         return;
     }
     memset(&ss, 0, sizeof ss);
-    if (!a->who.is_unix && getpeername(stream_fd(a->who.stream), (struct sockaddr *)&ss, &len) == 0)
+    if (getpeername(stream_fd(a->who.stream), (struct sockaddr *)&ss, &len) == 0)
         a->addr = hba_addr_of((const struct sockaddr *)&ss);
 }
 
@@ -101,7 +101,7 @@ void client_auth_start(struct client_auth *a)
     struct err err = {0};
 
     /* Who has hung up has no address, and must not pass for a client of a Unix socket. */
-    if (!a->who.is_unix && a->addr.n == 0) {
+    if (a->addr.n == 0 && !stream_is_local(a->who.stream)) {
         err_set_fatal(&err, "08006", "the client has gone");
         client_auth_stop(a, &err, "Its address is not known any more.");
         return;

@@ -286,7 +286,7 @@ void client_auth_check_peer(struct client_auth *a)
     struct ucred who;
     socklen_t len = sizeof who;
 
-    if (!a->who.is_unix ||
+    if (!stream_is_local(a->who.stream) ||
         getsockopt(stream_fd(a->who.stream), SOL_SOCKET, SO_PEERCRED, &who, &len) == -1) {
         client_auth_deny(a, "The kernel does not say who is at the other end.");
         return;

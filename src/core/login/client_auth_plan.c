@@ -39,7 +39,7 @@ static bool auth_may_ask_clear(const struct client_auth *a)
     const struct conf *conf = a->sa->be->conf;
 
     return conf->allow_clear_text_frontend_auth &&
-           (auth_is_tls(&a->facts) || a->who.is_unix || !conf->ssl);
+           (auth_is_tls(&a->facts) || !conf->ssl || stream_is_local(a->who.stream));
 }
 
 void client_auth_plan(struct client_auth *a)

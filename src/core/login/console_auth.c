@@ -142,7 +142,7 @@ static bool is_loopback(const struct client_auth *a)
 
 static bool may_ask_clear(const struct client_auth *a)
 {
-    bool is_safe = auth_is_tls(&a->facts) || a->who.is_unix || is_loopback(a);
+    bool is_safe = auth_is_tls(&a->facts) || stream_is_local(a->who.stream) || is_loopback(a);
 
     if (a->rule == NULL || a->rule->method == HBA_TRUST)
         return is_safe;

@@ -118,7 +118,6 @@ struct client {
     uint8_t phase;        /* enum client_phase */
     uint8_t parsed_count; /* enum count_kind of the unnamed statement, and of what was bound last */
     uint8_t bound_count;
-    bool is_unix : 1;
     bool drops_database : 1; /* other connections to that were told to go meanwhile; or see ddl */
     bool is_parked : 1;      /* input waits until the link is quiet */
     bool asked_tls : 1;
@@ -210,7 +209,7 @@ struct client_rare *client_rare(struct client *c);
 void client_rare_trim(struct client *c);
 struct client *client_of_stream(struct stream *s);
 /* A client of this worker with nothing but its socket: no row, no place among those counted. */
-struct client *client_new(struct sessions *ss, int fd, bool is_unix);
+struct client *client_new(struct sessions *ss, int fd);
 /* Closes the socket. What others see of it goes at once, its memory at the end of the turn. */
 COLD void client_dispose(struct client *c);
 /* Gives the link back. `boundary`: the client's last message went whole. */

@@ -58,6 +58,15 @@ static bool stream_is_broken(const struct stream *s)
     return poll(&p, 1, 0) == 1 && (p.revents & (POLLERR | POLLHUP)) != 0;
 }
 
+bool stream_is_local(const struct stream *s)
+{
+    struct sockaddr_storage ss;
+    socklen_t len = sizeof ss;
+
+    ss.ss_family = AF_UNSPEC;
+    return getsockname(s->io.fd, (struct sockaddr *)&ss, &len) == 0 && ss.ss_family == AF_UNIX;
+}
+
 bool stream_is_taken(struct stream *s, int64_t within_ms)
 {
     struct tcp_info info;

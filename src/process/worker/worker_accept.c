@@ -72,7 +72,7 @@ static void on_accepted(
     struct acceptors *a, int i, int fd, const struct sockaddr_storage *from, socklen_t len)
 {
     struct worker *w = LIST_ENTRY(a, struct worker, acceptors);
-    struct session_peer peer = {.fd = fd, .is_unix = w->role.env->listen_is_unix[i]};
+    struct session_peer peer = {.fd = fd};
 
     if (w->is_paced[i])
         net_unpace(fd, (const struct sockaddr *)from);

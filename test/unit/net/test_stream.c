@@ -5,6 +5,8 @@
 
 #include <check.h>
 #include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -377,6 +379,53 @@ START_TEST(test_a_turn_that_owes_something_does_not_wait)
 }
 END_TEST
 
+/* A TCP connection within this machine: fd[0] and fd[1] are its ends. */
+static void connect_by_tcp(int fd[2])
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof at;
+    int door = socket(AF_INET, SOCK_STREAM, 0);
+
+    ck_assert_int_eq(bind(door, (struct sockaddr *)&at, sizeof at), 0);
+    ck_assert_int_eq(listen(door, 1), 0);
+    ck_assert_int_eq(getsockname(door, (struct sockaddr *)&at, &len), 0);
+    fd[1] = socket(AF_INET, SOCK_STREAM, 0);
+    ck_assert_int_eq(connect(fd[1], (struct sockaddr *)&at, sizeof at), 0);
+    fd[0] = accept4(door, NULL, NULL, SOCK_NONBLOCK);
+    ck_assert_int_ne(fd[0], -1);
+    close(door);
+}
+
+/* Who has hung up by TCP has no address any more, and must not pass for a client of a Unix
+ * socket. */
+START_TEST(test_who_is_local)
+{
+    struct linger at_once = {.l_onoff = 1};
+    struct sockaddr_storage from;
+    socklen_t len = sizeof from;
+    struct stream s = {0};
+    struct pollfd gone = {0};
+    int fd[2];
+
+    ck_assert(stream_is_local(&fx.peers[0].stream));
+    close(fx.peers[0].fd);
+    fx.peers[0].fd = -1;
+    ck_assert(stream_is_local(&fx.peers[0].stream));
+    connect_by_tcp(fd);
+    gone.fd = fd[0];
+    stream_open(&fx.loop, &s, fd[0], &ops);
+    ck_assert(!stream_is_local(&s));
+    (void)setsockopt(fd[1], SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    close(fd[1]);
+    ck_assert_int_eq(poll(&gone, 1, 60000), 1);
+    ck_assert_int_eq(getpeername(fd[0], (struct sockaddr *)&from, &len), -1);
+    ck_assert(!stream_is_local(&s));
+    stream_close(&s);
+    ck_assert(!stream_is_local(&s));
+    loop_poll(&fx.loop);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("stream");
@@ -396,6 +445,7 @@ int main(void)
     tcase_add_test(tc, test_more_than_can_be_kept);
     tcase_add_test(tc, test_a_long_one_that_clogs);
     tcase_add_test(tc, test_a_turn_that_owes_something_does_not_wait);
+    tcase_add_test(tc, test_who_is_local);
     suite_add_tcase(suite, tc);
     return run_suite(suite);
 }

@@ -149,7 +149,6 @@ void client_gate_open(struct client *c)
         .owner = c,
         .stream = &c->stream,
         .row = c->row,
-        .is_unix = c->is_unix,
         .user = login->auth_user,
         .startup = &login->startup,
         .req = &login->req,

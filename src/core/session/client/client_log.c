@@ -26,7 +26,7 @@ void client_host_text(const struct client *c, char *out, size_t size)
 
     if (c->row != NULL)
         lines_host(c->row, out, size);
-    else if (c->is_unix)
+    else if (stream_is_local(&c->stream))
         snprintf(out, size, "[local]");
     else if (getpeername(stream_fd(&c->stream), (struct sockaddr *)&ss, &len) == -1 ||
              getnameinfo((struct sockaddr *)&ss, len, out, (socklen_t)size, NULL, 0,

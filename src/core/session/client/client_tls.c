@@ -152,7 +152,7 @@ int session_check_tls(const struct conf_gen *gen, struct err *err)
 
 bool client_tls_is_offered(const struct client *c)
 {
-    return c->ss->tls != NULL && !c->is_unix;
+    return c->ss->tls != NULL && !stream_is_local(&c->stream);
 }
 
 static bool is_usable(struct client *c, struct err *err)

@@ -304,13 +304,12 @@ void client_do_end(struct client *c, const struct err *err)
     client_finish_closing(c);
 }
 
-struct client *client_new(struct sessions *ss, int fd, bool is_unix)
+struct client *client_new(struct sessions *ss, int fd)
 {
     struct client *c = mem_alloc_zero(sizeof *c);
 
     c->magic = CLIENT_MAGIC;
     c->phase = CL_STARTUP;
-    c->is_unix = is_unix;
     c->kind = &ss->kinds->relayed; /* until more is known */
     c->plan = plan_none();
     c->ss = ss;
@@ -324,7 +323,7 @@ struct client *client_new(struct sessions *ss, int fd, bool is_unix)
 
 void sessions_add(struct sessions *ss, const struct session_peer *peer)
 {
-    struct client *c = client_new(ss, peer->fd, peer->is_unix);
+    struct client *c = client_new(ss, peer->fd);
 
     ss->served++;
     client_row_open(c, peer);

@@ -45,7 +45,6 @@ struct client_mail {
     uint8_t parsed_count;
     uint8_t bound_count;
     uint8_t traces : 2;
-    bool is_unix;
     uint8_t role; /* enum pool_role */
 };
 
@@ -131,7 +130,6 @@ static void pack_client(const struct client *c, struct buf *out)
     m.proof = c->proof;
     m.parsed_count = c->parsed_count;
     m.bound_count = c->bound_count;
-    m.is_unix = c->is_unix;
     m.traces = c->traces;
     m.role = c->pool->role;
     travel_put(out, &m, sizeof m);
@@ -357,7 +355,7 @@ void sessions_on_travel(struct sessions *ss, void *body, size_t len, int fd)
             close(fd);
         return;
     }
-    c = client_new(ss, fd, m.is_unix);
+    c = client_new(ss, fd);
     unpack_client(c, &m);
     if (unpack(c, &m, &bag)) {
         arrive(c, &bag);
