@@ -74,7 +74,7 @@ def check(events: list[dict], fingerprints: dict[str, str]) -> None:
         assert (event.get("trace_id"), event.get("span_id")) == ((TRACE, SPAN) if traced else (None, None)), event
         assert (event["user"], event["dbname"], event["remote_host"], event["node"]) == ("postgres", "postgres", "127.0.0.1", 0)
         assert event["application_name"] == 'a "b" \\ c' and event["client_id"] > 0 and event["server_pid"] > 0
-        assert "waited for a server connection" in event["detail"] and event["func_name"] == "client_log_duration"
+        assert "waited for a server connection" in event["detail"] and event["func_name"] == "lines_duration"
     for head in ("statement: select nope", "DB node id: 0 backend pid: "):
         wrong = [e for e in said(events, head) if "nope" in e["message"]]
         assert wrong and all(e["fingerprint"] == fingerprints["select nope"] and e["trace_id"] == TRACE for e in wrong), wrong
