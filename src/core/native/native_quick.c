@@ -111,7 +111,7 @@ HOT static bool sends_read(struct native *n, const char *p, const char *end)
     return true;
 }
 
-HOT static void feed(struct client *c, const char *p, const char *end)
+HOT static void quick_feed(struct client *c, const char *p, const char *end)
 {
     if (!sends_read(client_native(c), p, end))
         native_feed(c, p, end);
@@ -120,7 +120,7 @@ HOT static void feed(struct client *c, const char *p, const char *end)
 void native_offer(struct sessions *ss)
 {
     static const struct native_ops ops = {.begin = native_begin,
-        .feed = feed,
+        .feed = quick_feed,
         .cancel = native_cancel,
         .end = native_free,
         .is_held = native_is_held};
