@@ -240,6 +240,17 @@ def test_what_is_refused(make):
     assert "recovery_2nd_stage_command is not set" in it.pcp.run("recovery_node", "1").stderr
 
 
+def test_the_main_node_is_detached_first(make):
+    """Nobody can promote another one here."""
+    it = make()
+    said = it.pcp.run("recovery_node", "0").stderr
+    assert "primary server cannot be recovered" in said and "pcp_detach_node" in said and "romote" not in said
+    assert it.pcp.run("detach_node", "0").returncode == 0
+    waits.wait_for("it is detached", lambda: it.statuses() == ["down", "up"])
+    recover(it, 0)
+    it.are_equal()
+
+
 def test_detach_and_attach_run_their_commands(make, tmp_path):
     """All placeholders that name a primary or main node name the main one."""
     tmp_path.chmod(0o777)

@@ -317,6 +317,19 @@ void native_decide(struct native *n, uint64_t nodes,
     write_next(n->ss->decisions);
 }
 
+void native_decisions_free(struct sessions *ss)
+{
+    struct native_decisions *d = ss->decisions;
+    struct list *node;
+
+    if (d == NULL || d->is_writing) /* a thread has it */
+        return;
+    while ((node = list_first(&d->all)) != NULL)
+        forget(LIST_ENTRY(node, struct native_decision, node));
+    mem_free(d);
+    ss->decisions = NULL;
+}
+
 /* ---- for tests ---- */
 
 void native_commit_step(struct native *n, unsigned step)

@@ -155,3 +155,15 @@ struct slice native_functions_used(const struct native *n, const struct sql_stmt
     }
     return slice_of("", 0);
 }
+
+void native_functions_free(struct sessions *ss)
+{
+    struct native_functions *f;
+
+    while ((f = ss->native_functions) != NULL) {
+        ss->native_functions = f->next;
+        arena_free(&f->arena);
+        mem_free(f->database);
+        mem_free(f);
+    }
+}

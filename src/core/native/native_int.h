@@ -446,6 +446,7 @@ void native_functions_sql(struct buf *sql);
 void native_functions_take(struct native *n);
 /* What of the statement is one, and to be refused for that; else empty. */
 struct slice native_functions_used(const struct native *n, const struct sql_stmt *s);
+void native_functions_free(struct sessions *ss);
 
 /* native_schema.c */
 /* It runs now: what it changes for those that come. */
@@ -596,6 +597,8 @@ void native_decide(struct native *n, uint64_t nodes,
     void (*decided)(struct native *n, const struct err *err, bool is_unknown));
 /* The session has done with it. Not `is_everywhere`: the control process is to look after it. */
 void native_decision_end(struct native *n, bool is_everywhere);
+/* The process is about to end, and its file of decisions with it: not before. */
+void native_decisions_free(struct sessions *ss);
 /* For tests, which name a step at which the process dies. */
 void native_commit_step(struct native *n, unsigned step);
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/hot.h"
+#include "base/mem.h"
 #include "config/conf.h"
 #include "ipc/hold.h"
 #include "native/native.h"
@@ -126,4 +127,13 @@ void native_offer(struct sessions *ss)
         .is_held = native_is_held};
 
     ss->native = &ops;
+}
+
+void native_withdraw(struct sessions *ss)
+{
+    ss->native = NULL;
+    mem_free(ss->native_waiters);
+    ss->native_waiters = NULL;
+    native_functions_free(ss);
+    native_decisions_free(ss);
 }

@@ -500,11 +500,13 @@ static int refuse_used(struct err *err, int node)
     return -1;
 }
 
-static int refuse_primary(struct err *err)
+static int refuse_primary(struct err *err, const struct conf *conf)
 {
     err_set(err, "55000", "process recovery request failed");
     err_detail(err, "primary server cannot be recovered by online recovery.");
-    err_hint(err, "Promote another node first.");
+    err_hint(err, conf_writes_everywhere(conf)
+                      ? "Detach it first (pcp_detach_node): another node is the main one then."
+                      : "Promote another node first.");
     return -1;
 }
 
@@ -563,7 +565,7 @@ static int check(struct control *ctl, int node, struct err *err)
     if (source == VIEW_NO_NODE || !view_is_usable(v, source))
         return refuse(err, "08006", "node recovery failed, there is no primary to copy", NULL);
     if (v->primary == node)
-        return refuse_primary(err);
+        return refuse_primary(err, conf);
     if (view_is_usable(v, node))
         return refuse_used(err, node);
     if (conf->nodes[node].backend_data_directory[0] == '\0')

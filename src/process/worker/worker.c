@@ -210,6 +210,7 @@ int worker_main(struct proc_env *env)
     accept_fini(w);
     gather_fini(w);
     results_withdraw(&w->sessions);
+    native_withdraw(&w->sessions);
     sessions_fini(&w->sessions);
     stream_later_fini(&w->role.loop);
     role_loop_fini(&w->role);
