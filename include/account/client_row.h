@@ -76,12 +76,13 @@ void row_set_state(const struct row_at *at, const struct row_state *s, int64_t w
 /* ROWS_PIN(reason) of each. Returns those that are new. */
 unsigned row_set_pins(struct client_row *row, unsigned pins);
 
-/* Its names in SHOW and in the log; empty before the login. Views that hold until they change. */
+/* A client's names in SHOW and in the log; empty before the login. The views hold until they
+ * change. */
 const struct row_names *row_names(const struct rows_header *rows, const struct client_row *row);
 /* The start of the last statement of a row that is there; `links`: the rows of links. */
 struct slice row_statement(const struct row_at *at, const struct rows_header *links);
 
-/* It has `link`; it has none, or one that is at rest. */
+/* The client has `link`; it has none, or one that is at rest. */
 void row_set_link(struct client_row *row, const struct link *link);
 void row_set_kept(struct client_row *row, const struct link *kept);
 /* A statement is sent, or answered here; sql.p == NULL: that of before. `on_own_link`: the row of
@@ -92,7 +93,7 @@ void row_set_statement(
 void row_begin(const struct row_at *at, const struct link *link, struct slice sql, int64_t wall_us);
 /* Nothing is owed to it any more, in that state of its transaction. */
 void row_set_idle(struct client_row *row, char tx, int64_t wall_us);
-/* That, between transactions, and row_set_kept in one. */
+/* row_set_idle between transactions, row_set_kept within one. */
 void row_end(struct client_row *row, const struct link *kept, int64_t wall_us);
 
 #endif

@@ -43,7 +43,7 @@ struct lines_whose {
 
 /* What is logged from now on is about that one; until client_log_leave. */
 void lines_enter(struct client_log_scope *scope, const struct lines_whose *of);
-/* They are about a statement that is not under way yet. */
+/* The lines that follow are about a statement that is not under way yet. */
 void lines_set_text(struct client_log_scope *scope, struct arena *scratch, struct slice sql);
 void client_log_leave(struct client_log_scope *scope);
 

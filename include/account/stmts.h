@@ -65,7 +65,7 @@ void stmts_text(struct stmts *s, struct client_stmt *st, struct stmts_place at, 
  * known: stmts_text is to be told its text. */
 bool stmts_is_known(
     struct stmts *s, struct client_stmt *st, struct stmts_place at, stmtstats_handle known);
-/* It was answered from the query cache. */
+/* A statement was answered from the query cache. */
 void stmts_hit(struct stmts *s, struct stmts_place at, struct slice sql);
 /* All is answered; took_us < 0: by ourselves. */
 void stmts_end(struct stmts *s, struct client_stmt *st, int64_t took_us);

@@ -9,7 +9,7 @@
 #include "cluster/view.h"
 #include "ipc/rows.h"
 
-/* So many are told apart, the rest is counted in one more, called so. */
+/* How many pools are told apart; the others are counted together, under this name. */
 #define ADMIN_TOTALS_POOLS 1024
 #define ADMIN_TOTALS_OTHER "<others>"
 

@@ -109,7 +109,7 @@ int auth_book_verifier(struct auth_book *b, struct slice user, const struct cred
 /* Is the verifier of this plain password made already? */
 bool auth_book_has_verifier(
     struct auth_book *b, struct slice user, const struct cred *cred, uint32_t iterations);
-/* It was made, on a thread. */
+/* Keeps a verifier that a thread has made. */
 void auth_book_put_verifier(struct auth_book *b, struct slice user, const struct cred *cred,
     const struct scram_verifier *v);
 

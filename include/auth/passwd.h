@@ -26,7 +26,8 @@
 #define PASSWD_PREFIX_AES  "AES"
 #define PASSWD_PREFIX_GCM  "GCM"
 #define PASSWD_PREFIX_TEXT "TEXT"
-/* So much of a key counts in pgpool-II: typed or on the command line, and read from a file. */
+/* How many bytes of a key count, as in pgpool-II: typed or on the command line; read from a file.
+ */
 #define PASSWD_KEY_MAX      256
 #define PASSWD_FILE_KEY_MAX 255
 

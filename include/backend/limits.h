@@ -143,8 +143,8 @@ bool limits_is_busier(const struct shm *shm, int id, int other, int own);
 bool limits_has_links(const struct shm *shm, int id, int ordinal);
 /* What worker `ordinal` said with limits_set_keeps. */
 bool limits_keeps(const struct shm *shm, int id, int ordinal);
-/* So many of the clients of worker `other` that wait should go to worker `own`, so that both have
- * as many for each link; of one that has no link, `own`'s part by its links. At least one. */
+/* How many of the waiting clients of worker `other` should go to worker `own`, so that both have as
+ * many for each link; when one of them has no link, `own`'s part by its links. At least one. */
 int limits_surplus(const struct shm *shm, int id, int other, int own);
 /* Notes whether one of two is busier at the moment; true when it is and has been for most of some
  * time. One moment says little: the clients of a worker come back many at once. */

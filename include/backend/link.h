@@ -156,35 +156,37 @@ void link_ignore(void *owner, struct link *link);
 /* What a link tells its pool, whoever its owner is: a link knows nothing of pools but these calls.
  * Those marked so may close the link, which must not be touched behind them. */
 struct link_pool_ops {
-    /* It is new: it is being opened, or comes from another worker. */
+    /* A link is new: it is being opened, or comes from another worker. */
     void (*on_added)(struct pool *pool, struct link *link);
-    /* The server lets it in or asks for something, as link->auth says: other links may be closed.
-     */
+    /* The server lets the link in or asks for something, as link->auth says: other links may be
+     * closed. */
     void (*on_auth)(struct pool *pool, enum link_auth auth);
-    /* Its login needs the server no more for a while, or is over. `accepted`: it was let in. */
+    /* The link's login needs the server no more for a while, or is over. `accepted`: it was let in.
+     */
     void (*on_opened)(struct link *link, bool accepted);
     /* The server refuses the login with `sqlstate`; true when it is for lack of room, or because it
      * starts up: then whoever can wait had better wait. */
     bool (*on_refused)(struct link *link, const char *sqlstate);
-    /* Its login is over, and this is what the server said beside it: NoticeResponses, or nothing.
-     */
+    /* The link's login is over, and this is what the server said beside it: NoticeResponses, or
+     * nothing. */
     void (*on_said)(struct pool *pool, const struct link *link, struct slice text);
     /* Idle until now, it is being cleaned. */
     void (*on_taken)(struct pool *pool, struct link *link);
-    /* Its cleaning is on the way to its end: it counts as one that comes. */
+    /* The link's cleaning is about to end: it counts as one that will be there soon. */
     void (*on_cleaning)(struct pool *pool, struct link *link);
-    /* It takes long, and does not count any more. */
+    /* The link's cleaning takes long: it does not count as one that will be there soon. */
     void (*on_slow)(struct pool *pool, struct link *link);
-    /* It is idle. May close it, lend it, or give it away. */
+    /* The link is idle. May close it, lend it, or give it away. */
     void (*on_idle)(struct pool *pool, struct link *link);
-    /* Its user may not log in any more, as the server said when it was asked: other links of that
-     * role are closed. The link itself is left to the caller. */
+    /* The link's user may not log in any more, as the server said when it was asked: other links of
+     * that role are closed. The link itself is left to the caller. */
     void (*on_role_refused)(struct link *link);
-    /* That question met an error; false when the link is not to be kept. */
+    /* The question whether the user may log in met an error; false when the link is not to be kept.
+     */
     bool (*on_role_error)(struct link *link, struct slice sqlstate);
-    /* Its user may log in. */
+    /* The link's user may log in, as the server said when it was asked. */
     void (*on_role_vouched)(struct pool *pool);
-    /* It is closed: the pool may be gone afterwards. */
+    /* The link is closed: the pool may be gone afterwards. */
     void (*on_gone)(struct pool *pool, struct link *link);
 };
 
@@ -272,7 +274,7 @@ struct link {
     char tx_status;          /* of the last ReadyForQuery */
     char ready_as;           /* not 0: the owner is told this status in ReadyForQuery */
     struct link_loan loan;
-    /* Those that replies change are bytes; the others are bits, which an idle link has to keep. */
+    /* What replies change are bytes; the others are bits, which an idle link has to keep. */
     bool swallow_body; /* what happens to body_left */
     uint8_t discards;  /* which of the reset queries sent are DISCARD ALL, by bits */
     uint8_t resets_sent;
@@ -327,8 +329,8 @@ static inline bool link_reads_otherwise(
     return (link->reads == LINK_READS_MIXED || link->vars->reads != vars->reads) &&
            link->last_client != 0 && (link->last_client != client || client == UINT32_MAX);
 }
-/* It is going to have the settings of `client`. True when DISCARD PLANS has to be in front of what
- * that asks. Who has its own link again has the plans of a session. */
+/* The link is going to have the settings of `client`. True when DISCARD PLANS has to be in front of
+ * what that asks. A client that has its own link again has the plans of a session. */
 bool link_must_replan(struct link *link, const struct varset *vars, uint32_t client);
 /* `vars` is what is set on it once something was set, besides `local` for a transaction: a name, a
  * call of set_config(), or nothing. `link` may be NULL. */
@@ -371,7 +373,7 @@ static inline bool link_error_is_ours(const struct link *link)
 {
     return link->expect.own_error == EXPECT_OWN_FAILS;
 }
-/* It counts as one that is being opened: the server has said nothing of weight yet. */
+/* The link counts as one that is being opened: the server has said nothing of weight yet. */
 static inline bool link_holds_slot(const struct link *link)
 {
     return link->opening != NULL && link->opening->holds_slot;
@@ -383,7 +385,7 @@ static inline bool link_is_let_in(const struct link *link)
 }
 /* Lends an idle link: starts a new epoch. */
 void link_lend(struct link *link, void *owner, const struct link_owner_ops *ops);
-/* Its owner has had it at rest and goes on with it: another loan begins. */
+/* The owner has had the link at rest and goes on with it: another loan begins. */
 void link_renew(struct link *link);
 /* The owner is done. The link is drained, rolled back, reset and cached, or closed. After this the
  * owner hears nothing more of it. `boundary` is false when the client's last message went only in

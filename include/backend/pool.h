@@ -227,10 +227,11 @@ void pool_request_cancel(struct pool_request *req);
 uint64_t pool_place(const struct pool *pool);
 /* The name that the database has at the server. */
 struct slice pool_database_there(const struct pool *pool);
-/* It leads to the database that a reload has put another one in the place of. */
+/* The link leads to a database that a reload has replaced by another one. */
 bool pool_link_is_elsewhere(const struct link *link);
-/* Or has settings of its role or database that new ones have not, or its role has another name by
- * now, or none: what it answers, and where names lead, may be other than there. */
+/* pool_link_is_elsewhere; or the link has settings of its role or database that new links have not,
+ * or its role has been renamed or dropped: its answers, and where names lead, may differ from
+ * theirs. */
 bool pool_link_is_of_before(const struct link *link);
 
 /* True when the server lets this user in without asking anything, as seen lately. */
@@ -244,7 +245,7 @@ void pool_role_ask_everywhere(struct pool *pool);
 /* The notices of a login with such start-up parameters, as NoticeResponses; valid until the next
  * link is opened. */
 struct slice pool_said(const struct pool *pool, const struct paramset *startup);
-/* It may log in: somebody who knows has just said so. */
+/* The pool's user may log in: somebody who knows has just said so. */
 void pool_role_vouch(struct pool *pool);
 
 #endif

@@ -120,7 +120,7 @@ static inline bool prepset_is_empty(const struct prepset *s)
 uint32_t prepset_count(const struct prepset *s);
 /* True when the link knows the statement; it is the most recently used now. */
 bool prepset_touch(struct prepset *s, const uint8_t id[PREP_ID_BYTES]);
-/* It was parsed, perhaps once more: nothing else is known of it. */
+/* The statement was parsed, perhaps once more: nothing else is known of it. */
 void prepset_add(struct prepset *s, const uint8_t id[PREP_ID_BYTES]);
 void prepset_remove(struct prepset *s, const uint8_t id[PREP_ID_BYTES]);
 /* The server has answered the Parse: not only is it under way. */

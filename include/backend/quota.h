@@ -12,7 +12,7 @@
 
 #include "ipc/shm.h"
 
-/* Those of pgpool.conf and those of pools.conf. */
+/* Nodes of pgpool.conf and of pools.conf. */
 #define QUOTA_MAX_NODES 192
 
 /* How long a node that refused a link is left alone: at first, and at most. */

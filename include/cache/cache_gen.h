@@ -150,7 +150,7 @@ void cache_gens_primary_changed(struct cache_gens *g, int64_t now_us);
 enum cache_off { CACHE_OFF_REASONS(CACHE_OFF_SYMBOL) CACHE_OFF_COUNT };
 /* Stops; the cache is empty when it goes on. Any number of reasons may hold at a time. */
 void cache_gens_off(struct cache_gens *g, enum cache_off reason);
-/* This reason no longer holds. */
+/* `reason` holds no longer. */
 void cache_gens_on(struct cache_gens *g, enum cache_off reason, int64_t now_us);
 /* Bits 1 << enum cache_off; 0: the cache works. */
 uint32_t cache_gens_off_bits(struct cache_gens *g, int64_t now_us);

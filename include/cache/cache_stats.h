@@ -28,9 +28,9 @@ uint16_t cache_table_find(struct cache *c, cache_cell table);
  * `text_hash` what counts as one text in SHOW POOL_CACHE_QUERIES (its fingerprint). */
 void cache_note_hit(
     struct cache *c, const struct cache_hit *hit, uint64_t text_hash, struct slice text);
-/* It went to the server. */
+/* A query was not found and went to the server. */
 void cache_note_miss(struct cache *c, const uint16_t *tables, uint32_t ntables);
-/* Its result was not kept, or was (OK). */
+/* The result of a query was kept (OK), or why it was not. */
 void cache_note_fill(
     struct cache *c, const uint16_t *tables, uint32_t ntables, enum cache_fill_reason reason);
 /* A write made results of this table invalid: by row, or all of the table. `by_stream`: seen by the

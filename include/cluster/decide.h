@@ -166,7 +166,7 @@ struct decide_mark {
     uint64_t lsn;
     int64_t began_us; /* clock_mono_us */
 };
-/* So many of its probes a standby may be behind. */
+/* How many of its probes a standby may be behind. */
 #define DECIDE_MARKS 32
 
 struct decide {
@@ -223,8 +223,8 @@ void decide_promote(struct decide *d, int node, const char *who, int64_t now_us)
  * on which servers are former ones: those are taken for one no more, whatever they say. */
 void decide_agree(
     struct decide *d, int primary, uint32_t timeline, const uint64_t barred[2], int64_t now_us);
-/* They agree on which servers are lost, and this one is not whose finding that is: it keeps away
- * from them, too, until they agree that they are back. */
+/* The pgpools of a watchdog cluster agree on which servers are lost. This one may not have found
+ * that itself: it keeps away from them all the same, until they agree that they are back. */
 void decide_agree_lost(struct decide *d, const uint64_t lost[2], int64_t now_us);
 /* True when it was found lost here, and not only by others. */
 bool decide_finds_lost(const struct decide *d, int node);

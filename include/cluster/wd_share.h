@@ -29,7 +29,7 @@
 #define WD_MEMBER_STATE(sym, number, text) WD_MEMBER_##sym = number,
 enum wd_member_state { WD_MEMBER_STATES(WD_MEMBER_STATE) };
 #undef WD_MEMBER_STATE
-/* Its text, "UNKNOWN" for any other number. */
+/* The text of a state, "UNKNOWN" for any other number. */
 const char *wd_member_state_text(int state);
 
 /* Does it count? As pgpool-II numbers and names it. */
@@ -42,7 +42,7 @@ const char *wd_member_state_text(int state);
 #define WD_MEMBERSHIP(sym, number, text) WD_MEMBERSHIP_##sym = number,
 enum wd_membership { WD_MEMBERSHIPS(WD_MEMBERSHIP) };
 #undef WD_MEMBERSHIP
-/* Its text, "UNKNOWN" for any other number. */
+/* The text of a membership, "UNKNOWN" for any other number. */
 const char *wd_membership_text(int membership);
 
 /* One pgpool of the cluster. */

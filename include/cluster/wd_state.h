@@ -114,7 +114,7 @@ bool wd_event_get(struct slice in, struct wd_event *e);
  * and *s is as after wd_state_init. */
 void wd_state_put(const struct wd_state *s, struct buf *out);
 bool wd_state_get(struct slice in, struct wd_state *s);
-/* It may be of a release that is newer than this one. */
+/* The state in `in` may be of a release that is newer than this one. */
 bool wd_state_is_newer(struct slice in);
 /* True when `a` and `b` say the same. */
 bool wd_state_equal(const struct wd_state *a, const struct wd_state *b);

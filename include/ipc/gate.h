@@ -56,7 +56,7 @@ void gate_leave_to_control(struct shm *shm, int ordinal);
 /* --- control --- */
 /* How many commits were left to it, by the dead and by the living. */
 uint32_t gate_left(const struct shm *shm);
-/* So many of them are ended. */
+/* `n` of those that were left are ended. */
 void gate_end_left(struct shm *shm, uint32_t n, gate_wake *wake, void *ctx);
 
 /* --- all --- */

@@ -83,7 +83,7 @@ uint64_t orders_take_ticket(struct shm *shm, int slot);
 int orders_set_pause(struct shm *shm, struct slice database, uint64_t ticket, struct err *err);
 /* True while that pause holds and is not complete; false also when somebody ended it. */
 bool orders_has_ticket(const struct shm *shm, struct slice database, uint64_t ticket);
-/* It is complete: it holds, whoever goes. Harmless when it is over. */
+/* The pause is complete: it holds, whoever goes. Harmless when it is over. */
 void orders_end_ticket(struct shm *shm, struct slice database, uint64_t ticket);
 /* The process in `slot` is dead: the pauses that it waited for are taken back. How many those were.
  * Supervisor. */

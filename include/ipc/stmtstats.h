@@ -105,7 +105,7 @@ stmtstats_handle stmtstats_add(struct stmtstats_book *b, const struct stmtstats_
     uint64_t fingerprint, struct slice database, struct slice text);
 /* Counts. With a handle that stands for nothing any more: in the row of all others. */
 void stmtstats_count(struct stmtstats_book *b, stmtstats_handle h, const struct stmtstats_use *use);
-/* It was answered from the query cache. */
+/* Counts a statement that was answered from the query cache. */
 void stmtstats_count_hit(struct stmtstats_book *b, stmtstats_handle h);
 
 /* Forgets all figures of all workers: each of them when it counts next, readers at once. Any

@@ -38,9 +38,9 @@ void greetings_forget(struct greetings *gs);
  * application of which a server makes nothing else? With `is_old` that may be what was said long
  * ago: the client's first link puts it right, as after a reload. */
 bool greeting_find(struct greetings *gs, struct greeting_kind of, bool is_old);
-/* Its parameters, as found before; none when it was not. */
+/* The parameters of the greeting that greeting_find has found; none when it has found none. */
 const struct paramset *greeting_parameters(struct greetings *gs, struct greeting_kind of);
-/* They were said a short time ago: what they say of the role may be believed. */
+/* The greeting was said a short time ago: what it says of the role may be believed. */
 bool greeting_is_fresh(struct greetings *gs, struct greeting_kind of);
 /* greeting_kind.serial at that time. */
 uint16_t greeting_serial(struct greetings *gs, struct greeting_kind of);

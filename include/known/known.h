@@ -45,7 +45,7 @@ void known_refresh(struct known *k);
 void known_ddl(struct known *k);
 /* How often the schema has changed, as far as we are told. */
 uint64_t known_change(const struct known *k);
-/* It has not for a while: standbys know it, if they do not lag. */
+/* Nothing has changed for a while: standbys know of all changes, if they do not lag. */
 bool known_is_settled(const struct known *k);
 
 /* The catalogue's answer to a question that was sent after `change` changes: for all workers. */

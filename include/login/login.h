@@ -63,7 +63,7 @@ struct login_ops {
     bool (*say)(void *owner, struct buf *out, bool is_ok);
     /* The session is over; NULL: without a word. May end it. */
     void (*end)(void *owner, const struct err *err);
-    /* Its link is closed. */
+    /* Closes the link that was opened for the client. */
     void (*drop_link)(void *owner);
     /* The client may have a link, or one of its own, to be asked by the server first. May end it.
      */
@@ -119,7 +119,8 @@ void client_auth_input(struct client_auth *a, struct slice body);
 bool client_auth_passes_on(struct client_auth *a, const struct link *link, struct slice body);
 /* True when it has passed. */
 bool client_auth_is_over(const struct client_auth *a);
-/* Its pool is that of another server now: what is learned from here on is about that one's user. */
+/* The client's pool is that of another server from here on: what is learned is about that one's
+ * user. */
 void client_auth_on_move(struct client_auth *a);
 /* True when one who has proved that may have a used link of `pool`. `a`: its login, NULL when there
  * is none (any more); `is_in`: the session has begun. */

@@ -19,7 +19,7 @@ struct err;
 
 /* Statements of the present exchange whose fate is followed; see expect_notes. */
 #define NAMES_MAX_PENDING 56
-/* So many stand in the value itself: most sequences have one. */
+/* How many pending statements stand in the value itself: most sequences have one. */
 #define NAMES_FEW_PENDING 4
 /* Describes that are watched at a time. What a client is told by others is not known here. */
 #define NAMES_MAX_WATCHED 4
@@ -182,8 +182,8 @@ bool names_are_full(const struct names *all, int64_t limit, size_t more, struct 
  * fewer than NAMES_MAX_PENDING. */
 void names_pending_push(struct names_way *w, enum names_pending_kind kind, struct prep *prep,
     struct names_entry *name, bool sent, uint32_t serial);
-/* That op makes `prep` the unnamed statement of the client, NULL: takes it away, on the link of
- * this epoch. */
+/* The op with this serial makes `prep` the unnamed statement of the client, or takes that away
+ * (NULL), on the link of this epoch. */
 void names_pending_unnamed(struct names_way *w, struct prep *prep, uint32_t serial, uint64_t epoch);
 /* An error came in answer to the op with this serial. */
 void names_pending_refused(struct names_way *w, uint32_t serial);
@@ -207,8 +207,8 @@ bool names_note_tag(struct names_way *w, uint32_t serial);
  * name goes before that name comes back. */
 void names_settle_first(
     struct names_way *w, const struct names_heard *heard, unsigned n, uint64_t worked);
-/* They are going to be sent again, whatever became of them on the link: the names are what they
- * were before them. */
+/* The first `n` are going to be sent again, whatever became of them on the link: the names are what
+ * they were before. */
 void names_undo_first(
     struct names_way *w, const struct names_heard *heard, unsigned n, uint64_t worked);
 /* The exchange is over: what PREPARE, DEALLOCATE and DISCARD did in it. True when the link may know

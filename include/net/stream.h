@@ -53,7 +53,7 @@ static inline void stream_init_closed(struct stream *s)
 {
     s->io.fd = -1;
 }
-/* Its descriptor; -1 when it is closed. */
+/* The descriptor of the stream; -1 when it is closed. */
 static inline int stream_fd(const struct stream *s)
 {
     return s->io.fd;
@@ -93,7 +93,7 @@ static inline bool stream_lags(const struct stream *s)
 {
     return s->out != NULL;
 }
-/* So much of what has left for it. */
+/* How many bytes of what was sent to the peer are still kept here. */
 static inline size_t stream_owes(const struct stream *s)
 {
     return s->out == NULL ? 0 : buf_unread(s->out);

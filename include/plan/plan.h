@@ -19,7 +19,7 @@ struct conf;
 
 /* A sequence of more messages than this is not looked through: it stays where writes go. */
 #define PLAN_LOOK_MAX 64
-/* So many bytes of what a client sent are kept, to be sent again. */
+/* How many bytes of what a client sent are kept, to be sent again. */
 #define PLAN_KEPT_MAX 65536
 
 /* Where the transaction of the client is, while it has no link to send on. */

@@ -71,15 +71,16 @@ bool qcache_may_run_code(
 /* Behind one of these in its transaction the catalogue's answer from outside of it may be wrong: a
  * name leads to another table, or the table has a trigger or a cascade more. */
 #define QCACHE_W_MOVES (QCACHE_W_NAMES | QCACHE_W_CATALOG)
-/* So it is with statements that write these; *traits, of their transaction, has QCACHE_W_NAMES from
- * then on. */
+/* True when the catalogue's answer about statements that write `writes` may be wrong, as one of
+ * them or one before them in the transaction writes QCACHE_W_MOVES. *traits, of the transaction,
+ * has QCACHE_W_NAMES from then on when they do. */
 bool qcache_is_behind(uint32_t *traits, uint32_t writes, uint32_t nstatements);
 /* The first of what a transaction writes was judged by `j`, which may be NULL. */
 void qcache_note_judged(
     struct cache_deps *judged, uint32_t writes, const struct qcache_judgement *j);
-/* Its outcome is known, `at` that time. Somebody may have changed the catalogue since: a statement
- * that waited for a lock of his has met triggers and cascades of which nobody knew; everything in
- * the database counts as written then. */
+/* The outcome of the transaction is known, `at` that time. The catalogue may have changed since it
+ * was judged: a statement that waited for another's lock has met triggers and cascades of which
+ * nobody knew; everything in the database counts as written then. */
 void qcache_settle_judged(const struct cache_deps *judged, struct cache_gens *gens,
     cache_cell database, struct cache_written at);
 

@@ -27,7 +27,7 @@ struct qcache_who {
     struct buf asks;     /* in front of a question about names */
 };
 
-/* Those who asked last. Zeroed: nobody. */
+/* Who asked last. Zeroed: nobody. */
 #define QCACHE_WHOS 64
 struct qcache_whos {
     struct qcache_who who[QCACHE_WHOS];

@@ -18,9 +18,9 @@ bool repl_must_lock(struct slice text, const struct sql_stmt *stmt, bool insert_
 /* How many sequences of the plan it locks: all or none. */
 uint32_t repl_sequences_to_lock(
     struct slice text, const struct sql_stmt *stmt, bool insert_lock, const struct repl_plan *plan);
-/* That lock, which readers, vacuum and who writes to the tables do not wait for. A row comes back:
- * the number that the sequence gave last (NULL: none, or the user may not see it), and whether the
- * user may set it. */
+/* The lock of a sequence; readers, vacuum and those who write to the tables do not wait for it. A
+ * row comes back: the number that the sequence gave last (NULL: none, or the user may not see it),
+ * and whether the user may set it. */
 void repl_sequence_lock_sql(struct slice sequence, struct buf *sql);
 /* A sequence as the main node has it, under that lock. */
 struct repl_number {
@@ -41,7 +41,7 @@ const struct sql_table *repl_insert_target(const struct sql_stmt *stmt);
 /* The lock, to be taken on the main node first: of a row of pgpool_catalog.insert_lock where that
  * table exists (`has_row_locks`), which is made if need be, else of the table itself. */
 void repl_lock_sql(struct slice relation, bool has_row_locks, struct buf *sql);
-/* That table's name. */
+/* The table of row locks, pgpool_catalog.insert_lock. */
 const struct sql_table *repl_row_locks(void);
 /* What a COPY locks by itself when it begins, taken before: so its columns stay what they are. */
 void repl_copy_lock_sql(struct slice relation, struct buf *sql);

@@ -7,7 +7,7 @@
 
 #include "parser/parser.h"
 
-/* It leaves something behind that a new connection would not have. */
+/* The statement leaves something behind that a new connection would not have. */
 bool repl_leaves_state(const struct sql_stmt *s);
 /* Nothing is lost when one node has done it and another has not: settings, what is the session's.
  */
@@ -17,7 +17,7 @@ bool repl_changes_names(const struct sql_stmt *s);
 /* PostgreSQL takes it within a transaction, and ends none with it. `isolates`: of one snapshot,
  * where what commits within says that it cannot (2D000). */
 bool repl_fits_in_transaction(struct slice text, const struct sql_stmt *s, bool isolates);
-/* It takes no snapshot of its transaction. */
+/* The statement takes no snapshot of its transaction. */
 bool repl_takes_no_snapshot(const struct sql_stmt *s);
 /* Nothing of it is ever rewritten, locked or named as what differs, and nobody looks where in the
  * text its parts stand: true of all texts that differ from it in numbers alone. */

@@ -44,14 +44,14 @@ struct results_ops {
     /* A sequence of the extended protocol begins at `p`. FEED_LOCAL: it was answered; *whole is its
      * end. */
     enum feed_step (*batch)(struct client *c, const char *p, const char *end, const char **whole);
-    /* That is about to be sent, on the client's link. facts == NULL: a query that nobody has looked
-     * into, or a function call. */
+    /* The query that `query` or `batch` was told of is about to be sent, on the client's link.
+     * facts == NULL: a query that nobody has looked into, or a function call. */
     void (*sent)(struct client *c, struct slice sql, const struct sql_facts *facts);
     /* Of a sequence: a Bind, p == NULL: of what is not known. */
     void (*bound)(struct client *c, const struct prep *p, struct slice values);
     /* All that came was looked at: what is not under way by now is parked. */
     void (*fed)(struct client *c);
-    /* These bytes go to the client, or have gone (n == 0). */
+    /* These bytes of an answer go to the client, or have gone (n == 0). */
     void (*seen)(struct client *c, const char *p, size_t n);
     /* The exchange is over, its link is quiet. `worked`: without an error, and it is not made
      * again. */
@@ -63,8 +63,8 @@ struct results_ops {
     /* The client has gone, and its link (0: it had none): frees client_results_rest. */
     void (*gone)(struct client *c, uint64_t link_id);
 
-    /* Its questions (client_ask_link). Settings that had to come first are there: true when it had
-     * asked for them, and the question is sent. */
+    /* Questions of the cache (client_ask_link): settings that had to come first are there. True
+     * when it had asked for them, and the question is sent. */
     bool (*ask_owed)(struct client *c);
     /* The client's link is about to be given back: true when what could not be asked before is now
      * (client_ask_behind). */
@@ -94,7 +94,7 @@ void client_set_results_rest(struct client *c, struct results_rest *rest);
 
 /* What it has SET, its start-up parameters included. */
 struct varset *client_settings(const struct client *c);
-/* Its statements. */
+/* The client's statements. */
 const struct names *client_statements(const struct client *c);
 /* The link that it has, or keeps at rest; NULL: none. */
 struct link *client_any_link(const struct client *c);
@@ -135,7 +135,8 @@ const struct sql_facts *plan_facts_still(
 struct prep *follow_prep_of(struct client *c, struct slice body);
 /* The statement of the protocol that the body of a Bind names; NULL: none, or it is cut short. */
 const struct prep *follow_bound_prep(const struct client *c, struct slice body);
-/* Its unnamed statement is `p` from here on, of which no link is told; NULL: it has none. */
+/* The client's unnamed statement is `p` from here on, of which no link is told; NULL: it has none.
+ */
 void client_set_unnamed(struct client *c, struct prep *p);
 
 /* ---- to wait ---- */
@@ -144,17 +145,17 @@ void client_set_unnamed(struct client *c, struct prep *p);
 bool client_may_wait_for_result(const struct client *c);
 /* What waits for a link will not be sent after all: whoever is behind it need not wait for it. */
 void lent_stop_asking(struct client *c);
-/* It stands in `line`, parked; whose place is that? */
+/* The client stands in `line`, parked; client_in_line: the client whose place that is. */
 void client_wait_for_result(struct client *c, struct list *line);
 struct client *client_in_line(struct list *place);
 /* What it has at a server can be set aside while a result is asked for elsewhere. */
 bool client_may_wait_aside(const struct client *c);
 /* client_wait_for_result of such a one: true when a link was set aside. */
 bool client_wait_aside(struct client *c, struct list *line);
-/* It waits no longer; what was set aside is its link again, should it be as it was. It is fed anew.
- * May end the client. */
+/* The client waits no longer; what was set aside is its link again, if it is as it was. What is
+ * parked is fed anew. May end the client. */
 void client_wait_is_over(struct client *c, bool was_aside);
-/* It is fed anew before that: its link comes back. */
+/* The client's input is fed anew before the wait is over: its link comes back. */
 void client_come_back(struct client *c);
 
 /* ---- questions of the machine to the primary, in front of a statement ---- */

@@ -43,8 +43,8 @@ struct native_ops {
     /* A cancel request: true when what it meant was done, and `fd` (may be -1) is closed or passed
      * on. */
     bool (*cancel)(struct client *c, int fd);
-    /* It goes, or its link does: the machine forgets it, after client_serve_no_more. Harmless for
-     * one that was not taken over. */
+    /* The client goes, or its link does: the machine forgets it, after client_serve_no_more.
+     * Harmless for one that was not taken over. */
     void (*end)(struct client *c);
     /* What it asked for has not begun: all sessions are held. */
     bool (*is_held)(const struct client *c);
@@ -64,9 +64,10 @@ struct sessions *client_sessions(const struct client *c);
 /* False: it was ended, and nothing more is to be done for it. It is there until the turn of the
  * loop is over, without its link: who only returns need not ask. */
 bool client_is_active(const struct client *c);
-/* It says nothing more, or its worker stops: client_after_quiet when nothing is owed to it. */
+/* The client says nothing more, or its worker stops: client_after_quiet when nothing is owed to it.
+ */
 bool client_is_leaving(const struct client *c);
-/* Its own link, NULL when that is lost; its pool, which lives as long as the client. */
+/* The client's own link, NULL when that is lost; its pool, which lives as long as the client. */
 struct link *client_link(const struct client *c);
 struct pool *client_pool(const struct client *c);
 /* In `begin` alone: its start-up parameters. Owned by the client. */
@@ -84,11 +85,12 @@ bool sstate_text_is_doubtful(const struct client *c, struct slice text);
 /* Says in `req` (its pool is set) what the client is entitled to: a used link, and a fresh one that
  * logs in with what is known about the pool's user. Nothing, before it has passed. */
 void client_entitle(const struct client *c, struct pool_request *req);
-/* Its answers come from `link` (may be NULL) now, as log lines and its row say. */
+/* The client's answers come from `link` (may be NULL) from here on, as log lines and its row say.
+ */
 void client_target(struct client *c, struct link *link);
 /* `link` goes: if they came from there, they come from its own again. */
 void client_untarget(struct client *c, const struct link *link);
-/* Its own is not its any more: lost, or taken by somebody who sees to it. */
+/* The client loses its own link: it died, or was taken by somebody who sees to it. */
 void client_lose_link(struct client *c);
 
 /* ---- what it sends ---- */
@@ -165,12 +167,12 @@ static inline void client_stats_on_query(struct client *c)
 void client_note_statement(struct client *c, struct slice sql);
 /* Nothing is owed to it any more. */
 void client_note_idle(struct client *c);
-/* It is quiet: half-closed clients leave, a stopping worker says so, parked input goes on. May end
- * it. */
+/* The client is quiet: a half-closed one leaves, a stopping worker says so, parked input goes on.
+ * May end the client. */
 void client_after_quiet(struct client *c);
 /* In its row: what it does, or waits for. */
 void client_row_state(struct client *c, enum client_state state, enum wait_reason reason);
-/* It waits, but for no connection: query_wait_timeout does not count. */
+/* The client waits, but for no connection: query_wait_timeout does not count. */
 void client_row_held(struct client *c, enum wait_reason reason);
 /* application_name has changed. */
 void client_row_application(struct client *c, struct slice application);

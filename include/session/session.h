@@ -172,8 +172,8 @@ void sessions_on_travel(struct sessions *ss, void *body, size_t len, int fd);
  * of `ordinal` takes clients. */
 void sessions_give_watch(struct sessions *ss, void (*on_look)(struct sessions *ss),
     bool (*may_give)(struct sessions *ss, int ordinal));
-/* So many of the clients that can go to the worker of `ordinal`, as they become idle; 0: none.
- * `is_busy`: for this one has too much to do, not too little. */
+/* How many of the clients that can travel should go to the worker of `ordinal`, as they become
+ * idle; 0: none. `is_busy`: because this worker has too much to do, not too little. */
 void sessions_give(struct sessions *ss, int ordinal, uint32_t nclients, bool is_busy);
 /* Clients that have done something since. */
 uint32_t sessions_count_active(const struct sessions *ss, int64_t since_us);

@@ -74,7 +74,7 @@ static inline struct slice batch_lone_values(const struct batch_lone *l)
     return slice_of(p, (size_t)(l->bind.p + l->bind.n - p));
 }
 
-/* It has no parameters: neither types of a Parse nor values. */
+/* The statement has no parameters: neither types of a Parse nor values. */
 bool batch_lone_is_bare(const struct batch_lone *l);
 
 /* True when the bytes begin with one, complete up to its Execute. */
