@@ -641,7 +641,7 @@ enum native_verdict native_batch_plan(struct native *n)
     if (n->wrapped && has(look, LOOK_BEGINS | LOOK_ENDS))
         adopt(n);
     place_batch(n, look);
-    /* Else there is no transaction that would hold a lock. */
+    /* Where nothing wraps it, there is no transaction that would hold a lock. */
     holds = native_tx(n) == 'T' || n->place.wraps || n->wrapped;
     for (unsigned i = 0; i < look->nbinds; i++)
         part.bounds[i].locks = part.bounds[i].locks && holds;

@@ -24,7 +24,7 @@ static bool is_two_phase(const struct native *n)
     return client_conf(n->c)->replication_commit == CONF_COMMIT_TWO_PHASE;
 }
 
-/* It has a name of its own now; false: it cannot be, and the exchange has failed. */
+/* Gives the transaction its name; false: it cannot have one, and the exchange has failed. */
 static bool name_it(struct native *n)
 {
     struct err err = {0};
@@ -202,7 +202,7 @@ static void prepared(struct native *n)
         decide(n);
 }
 
-/* It has done what it was told, or somebody else has told it before. */
+/* The node has done what it was told, or somebody else has told it before. */
 static bool has_ended(const struct native_leg *leg)
 {
     static const char gone[] = "42704";

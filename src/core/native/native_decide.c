@@ -40,7 +40,7 @@ struct native_decision {
     enum decision_state state;
     void (*decided)(struct native *n, const struct err *err, bool is_unknown);
     bool is_kept; /* its session has done; some node may not have */
-    /* Its session has gone from inside of the gate (native_gate.c), which stays as it is until this
+    /* The session has gone from inside of the gate (native_gate.c), which stays as it is until this
      * is written: before that the control process would see nothing to wait for. */
     bool holds_gate;
     char name[DOUBT_GID_BYTES];

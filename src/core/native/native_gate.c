@@ -139,8 +139,8 @@ static void leave_to_control(struct native *n)
     n->gate.nkept = 0;
 }
 
-/* It waits no longer; false: it is inside by now, and goes on. It is off the list before others are
- * told, who are counted by that. */
+/* The session waits no longer; false: it is inside by now, and goes on. It is off the list before
+ * others are told, who are counted by that. */
 static bool give_up(struct native *n)
 {
     struct sessions *ss = n->ss;
@@ -193,7 +193,7 @@ static bool cancel(struct native *n)
     return true;
 }
 
-/* Its client is gone. */
+/* The session's client is gone. */
 static void quit(struct native *n)
 {
     if (n->gate.waits != GATE_NONE)

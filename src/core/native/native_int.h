@@ -189,7 +189,8 @@ struct native_exchange {
     bool is_commit;   /* the statement ends the client's transaction */
     uint32_t tag_at;  /* of n->held: the last CommandComplete for the client */
     unsigned nlooks;  /* how often it was asked whether it had committed */
-    /* It takes prepared statements away when the main node has done it: DEALLOCATE, DISCARD ALL. */
+    /* The statement takes prepared statements away when the main node has done it: DEALLOCATE,
+     * DISCARD ALL. */
     const struct sql_stmt *forgets;
 };
 
@@ -337,7 +338,7 @@ void native_begin_all(struct native *n);
 /* Nobody else is to be asked in this round: goes on when all have answered. */
 void native_wait(struct native *n);
 bool native_is_up(const struct native_leg *leg);
-/* Its server waits for data of a COPY. */
+/* The leg's server waits for data of a COPY. */
 bool native_copies(const struct native_leg *leg);
 /* The main node is about to commit: notes who has to do it, too. False: somebody has gone who would
  * lack it, and `fail` was called with the error in n->held. True of native_is_owed_and_gone: that
@@ -449,7 +450,7 @@ struct slice native_functions_used(const struct native *n, const struct sql_stmt
 void native_functions_free(struct sessions *ss);
 
 /* native_schema.c */
-/* It runs now: what it changes for those that come. */
+/* A statement runs: notes what it changes for those that come. */
 void native_note(struct native *n, struct slice text, const struct sql_stmt *s);
 void native_forget_tables(struct native *n);
 /* What is known of a table; NULL: it has to be asked for. */
@@ -459,13 +460,13 @@ void native_follow_schema(struct native *n);
 /* The statement runs now: what it changes of tables and of names; the level of a transaction. `s`
  * NULL: nobody knows what it is. */
 void native_note_schema(struct native *n, struct slice text, const struct sql_stmt *s);
-/* It may change what names mean, or make temporary tables, unseen. */
+/* What runs may change what names mean, or make temporary tables, unseen. */
 void native_note_unseen(struct native *n);
 /* Of a transaction that has failed: what ends it, or a part of it. */
 void native_note_failed(struct native *n, enum sql_tx_op op);
 /* What the start-up packet says of names. */
 void native_names_begin(struct native *n);
-/* Its COMMIT is about to be sent: what it changed will be seen. The transaction is over. */
+/* The transaction's COMMIT is about to be sent: what it changed will be seen, and it is over. */
 void native_tell_schema(struct native *n);
 void native_settle_schema(struct native *n);
 /* The main node has done what was planned before the schema changed: appends the question whether a
@@ -532,7 +533,7 @@ extern const struct native_commit_ops native_commit_ops;
 struct native_guard_ops {
     void (*begins)(struct native *n); /* the others were asked */
     void (*looks)(struct native *n);  /* its time has come: STEP_OTHERS */
-    /* Its error is that of a cancel of the guard's: leg->error says so now. */
+    /* The error of `leg` is that of a cancel by the guard: leg->error says so from here on. */
     bool (*was_cut)(struct native *n, struct native_leg *leg);
     /* All have answered. False: it is not known yet whom it cancels, and native_wait comes again.
      */
@@ -547,7 +548,7 @@ struct native_gate_ops {
     /* The client's own transaction has a snapshot, or what comes takes none. False: it is being
      * taken, and native_next comes again. */
     bool (*may_begin)(struct native *n);
-    /* It is there on these legs. False: it is being taken, and go_on is called with it. */
+    /* A snapshot is there on these legs. False: it is being taken, and go_on is called with it. */
     bool (*snapshot)(struct native *n, uint32_t legs, void (*go_on)(struct native *n));
     void (*taken)(struct native *n); /* of STEP_SNAPSHOT */
     /* Nobody takes a snapshot until `leave`. False: some do, and go_on is called when it may
@@ -623,9 +624,11 @@ void native_prepared_clear(struct native *n);
 void native_prepared_begin(struct native *n);
 void native_prepared_note(struct native *n, const struct batch_msg *m);
 void native_prepared_note_lone(struct native *n, const struct batch_lone *l);
-/* Its Parse has OP_NOTE on that link, which is quiet now. */
+/* The Parse of a lone statement has OP_NOTE on that link, which is quiet: what became of it is
+ * known. */
 void native_prepared_settle_lone(struct native *n, struct link *link);
-/* It was judged: native_prepared.known. What that is; 0: nobody knows it. */
+/* The statement was judged: native_prepared.known. native_prepared_known: what was kept; 0: nobody
+ * knows it. */
 void native_prepared_judged(struct native *n, struct slice name, struct slice sql, uint64_t known);
 uint64_t native_prepared_known(struct native *n, struct slice name);
 void native_prepared_add_sql(struct native *n, struct slice text, const struct sql_stmt *stmt);

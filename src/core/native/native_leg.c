@@ -672,7 +672,7 @@ static void leg_on_quiet(void *owner, struct link *link)
         leg_answered(leg);
 }
 
-/* Its server waits for the data of a COPY. */
+/* The leg's server waits for the data of a COPY. */
 static void leg_on_no_wait(void *owner, struct link *link)
 {
     struct native_leg *leg = owner;

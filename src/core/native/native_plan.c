@@ -186,7 +186,7 @@ static bool is_around(char c)
     return c == ';' || c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-/* They hold until another text is looked for. */
+/* The facts hold until another text is looked for. */
 HOT static const struct sql_facts *facts_of(struct native *n, struct slice sql)
 {
     bool same_layout;

@@ -66,7 +66,7 @@ enum local_part {
 /* NegotiateProtocolVersion. SPARED: not due, unless a link is of an older version. OVER: late */
 enum login_negotiation { NEGOTIATION_DUE, NEGOTIATION_SPARED, NEGOTIATION_OVER };
 
-/* So far: AuthenticationOk was sent; the log was told of a refusal. */
+/* Of a login so far: AuthenticationOk was sent; the log was told of a refusal. */
 enum login_outcome { LOGIN_OPEN, LOGIN_LET_IN, LOGIN_REFUSED };
 
 /* Of its messages, which are logged? While none is, that costs a test of a byte per message or run
@@ -225,7 +225,7 @@ void client_set_timer(struct client *c, int64_t ms);
 /* No more of the CopyData comes that went out in part. Its rest is made up, when it is not much:
  * the COPY is going to fail, and the link can be kept. */
 void client_complete_copy_data(struct client *c);
-/* It sends nothing more, and its time is up. */
+/* The client sends nothing more, and its time is up. */
 void client_goodbye_on_timer(struct client *c);
 /* How long it may take nothing of what it is told. */
 int64_t client_goodbye_ms(const struct client *c);
@@ -270,7 +270,7 @@ void client_on_link_drained(void *owner, struct link *link);
 /* Who is it? Goes on with client_login_acquire. May end the client. */
 void client_gate_open(struct client *c);
 
-/* Its login; NULL when that has not begun or is over. */
+/* The client's login; NULL when that has not begun or is over. */
 struct client_auth *client_auth_of(const struct client *c);
 /* Is it entitled (client_entitle) to a used link of `pool`? */
 bool client_may_reuse(const struct client *c, const struct pool *pool);
@@ -287,8 +287,8 @@ void client_note_begun(struct client *c, struct slice sql);
 void client_note_done(struct client *c);
 
 /* client_failed.c: statements that a failed transaction refuses. */
-/* This is read of a client whose transaction has failed, and waits for nothing: if it is a
- * statement to be refused, *refused says so in pgpool-II's words; else it is NULL. */
+/* `p` to `end` was read from a client whose transaction has failed and that waits for nothing: if
+ * it is a statement to be refused, *refused says so in pgpool-II's words; else it is NULL. */
 COLD void client_failed_note(char **refused, const char *p, const char *end);
 /* The error that the link has just met says so: it was sent with these words (may be NULL). */
 COLD bool client_failed_tell(const char *refused, struct link *link, const struct errmsg *m);
@@ -396,11 +396,12 @@ void client_row_adopt(struct client *c, const struct client_row *from, struct sl
     struct slice statement);
 /* The client and its new own link know each other. */
 void client_row_link(struct client *c);
-/* It has none, or one that is at rest: in session mode the row tells of that. */
+/* The client has no link, or one that is at rest: in session mode the row tells of that. */
 void client_row_unlink(struct client *c);
 /* The start of the last statement; the client has a row. */
 struct slice client_row_statement(const struct client *c);
-/* Its names in SHOW and in the log; empty before the login. Views that hold until they change. */
+/* The client's names in SHOW and in the log; empty before the login. The views hold until they
+ * change. */
 const struct row_names *client_row_names(const struct client *c);
 
 /* Of its worker, as the settings are: are statements counted apart? */
@@ -413,10 +414,10 @@ bool client_stmts_is_known(struct client *c, stmtstats_handle known);
 stmtstats_handle client_stmts_bound(struct client *c, struct slice sql);
 /* One is bound of which nothing is known. */
 void client_stmts_unknown(struct client *c);
-/* Its server has told of rows (backend.nrows), or an error. */
+/* The client's server has told of rows (backend.nrows), or an error. */
 void client_stmts_rows(struct client *c);
 void client_stmts_error(struct client *c);
-/* It was answered from the query cache. */
+/* The client's query was answered from the query cache. */
 void client_stmts_hit(struct client *c, struct slice sql);
 
 /* Why the client keeps its link between transactions: ROWS_PIN(reason) of each; 0: it does not.

@@ -59,7 +59,7 @@ enum route_event {
 struct client_kind {
     /* Bytes in its session. May end it. */
     void (*feed)(struct client *c, const char *p, const char *end);
-    /* Those that can be looked at have been. */
+    /* All messages that can be looked at have been. */
     void (*fed)(struct client *c);
     /* One message, of which `msg` has come. May end it. */
     enum feed_step (*message)(struct client *c, struct feed_run *run, char type, struct slice msg,
@@ -69,7 +69,7 @@ struct client_kind {
     enum client_pace (*pace)(const struct client *c);
     /* A cancel request: true when what it meant was done, and `fd` is closed or passed on. */
     bool (*cancel)(struct client *c, int fd);
-    /* It goes, or its link does: see client_drop_link. */
+    /* The client goes, or its link does: see client_drop_link. */
     void (*drop_link)(struct client *c, bool boundary);
     /* An answer of ours comes in front of what its exchange might be sent again for. */
     void (*stop_keeping)(struct client *c);
@@ -78,7 +78,8 @@ struct client_kind {
     bool (*granted)(struct client *c);
     void (*entered)(struct client *c);
     void (*welcomed)(struct client *c);
-    /* Its session is data from now on, made of start-up parameters. False: they cannot be SET. */
+    /* The client's session is data from here on, made of start-up parameters. False: they cannot be
+     * SET. */
     bool (*follow)(struct client *c);
     int (*pool_mode)(const struct client *c); /* enum conf_pool_mode */
     /* To another one, outside of transactions. 0, or -1 and *err. */
@@ -109,9 +110,10 @@ struct client_kind {
     plan_judge_fn *judge;
     /* The choice was made with this step, which is returned. */
     enum feed_step (*chosen)(struct client *c, enum feed_step step);
-    /* Its transaction lives on a standby, which has not what `sql` reads: see plan_aside_lacks. */
+    /* The client's transaction lives on a standby, which has not what `sql` reads: see
+     * plan_aside_lacks. */
     bool (*lacks)(struct client *c, struct slice sql);
-    /* It is known to read, and to do nothing but that. */
+    /* True when `sql` is known to read, and to do nothing but that. */
     bool (*reads)(struct client *c, struct slice sql);
     /* What the catalogue said of a relation: route_input.lookup. NULL: changes of it are not seen.
      */

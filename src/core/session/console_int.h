@@ -27,13 +27,13 @@ static inline struct client_console *client_console(const struct client *c)
 struct console_ops {
     /* The client asks for it (names are in c->login): it is taken over, or false. */
     bool (*take)(struct client *c);
-    /* It has passed. */
+    /* The client has passed its login. */
     void (*enter)(struct client *c, bool may_all);
     /* May the command run now, and what may it see? 0, or -1 and *err. */
     int (*prepare)(const struct client *c, const struct admin_cmd *cmd, struct admin_sources *src,
         struct err *err);
-    /* It was run, or failed (both NULL): what becomes of the transaction, which is one by name
-     * only. */
+    /* The command was run, or failed (both NULL): what becomes of the transaction, which is one by
+     * name only. */
     void (*note)(struct client *c, const struct admin_cmd *cmd, struct admin_result *res);
     void (*free)(struct client *c);
 };

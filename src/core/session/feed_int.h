@@ -9,7 +9,7 @@
 
 /* Sends the bytes of a run. */
 void feed_flush(struct client *c, struct feed_run *run);
-/* These, which are in no run. */
+/* Sends bytes that are in no run. */
 void feed_send(struct client *c, const char *p, size_t n);
 /* Puts bytes of our own making behind them. */
 void feed_put(struct feed_run *run, const char *p, size_t n);

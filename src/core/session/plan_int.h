@@ -95,7 +95,8 @@ void plan_begin(struct client *c);
 /* The standby of `link` asks, and nothing known answers it, or it refuses the user: reads of the
  * session stay at home. SHOW says so, and once an hour for each user the log. */
 void exchange_note_no_login(struct client *c, const struct link *link, const struct err *refusal);
-/* And so it is from now on; or for a moment, while what answers it is being looked for. */
+/* exchange_note_no_login, and reads keep away from the node: from then on, or for a moment while
+ * what answers its server is being looked for. */
 void exchange_avoid_no_login(struct client *c, const struct link *link, const struct err *refusal);
 /* Frees it. Harmless without one. */
 void plan_free(struct client *c);
@@ -202,7 +203,7 @@ void plan_unsure_end(struct client *c);
 /* The statement was sent to where writes go. When it is not known what it does, that is looked into
  * as soon as its transaction is over; until then reads stay. */
 void plan_note_doubt(struct client *c, struct slice sql, const struct route_decision *d);
-/* It never happened, or the session ends. */
+/* What made the doubts never happened, or the session ends. */
 void plan_drop_doubts(struct plan *b);
 /* Sends a question of our own: its rows go to plan_on_row (by link_owner_ops.on_own_row). */
 void plan_send_question(struct client *c, struct link *link, struct slice sql);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: PostgreSQL
- * sstate_int.h: a client of a transaction or statement pool. It has no link of its own: one is
- * borrowed for a transaction and given back when the server is quiet outside of one. What makes the
- * session is kept here, as data: its settings, its prepared statements, what ties it to a link.
- *
- *   DETACHED → WAITING / OPENING → SYNCING → ATTACHED → DETACHED → …
+ * sstate_int.h: the session of a followed client. No link belongs to it: one is borrowed for a
+ * transaction and given back when the server is quiet outside of one (in session mode the link
+ * where writes go is kept between them). What makes the session is kept here, as data: its
+ * settings, its prepared statements, what ties it to a link. doc/internals/architecture.md has its
+ * phases.
  *
  * A link is brought up to date when it is borrowed: settings by one query in front of the client's
  * first message, statements when they are named. */
@@ -211,8 +211,8 @@ void errand_spare_free(struct sessions *ss);
 /* Borrows a link of `node`. FEED_PASS: c->link is there. FEED_PARK: later; what is parked asks
  * again then. `to_ask`: it is for a question of ours, in front of what is parked. */
 enum feed_step leg_attach(struct client *c, int node, bool to_ask);
-/* It was opened for that. Where a statement goes in front of which is asked is not chosen yet: the
- * client asks anew, and gets this link, also where none is kept for later. */
+/* A link was opened. If that was to ask something, the statement in front of which is asked has no
+ * node yet: the client asks anew, and gets this link, also where none is kept for later. */
 void leg_on_opened(struct client *c, struct link *link);
 /* leg_attach for a client that has not asked yet: false when it has to wait for anything. The link
  * is up to date unless c->sstate->loan.is_fresh. */
@@ -241,7 +241,7 @@ void leg_forget_loan(struct client *c);
  * session. True when something was sent: it goes on when the link is quiet again. `meanwhile`:
  * PHASE_REPAIRING or PHASE_ENDING. */
 bool leg_repair(struct client *c, enum phase meanwhile);
-/* That is over. True when it was cut short and is made again, or the link is gone for it. */
+/* A repair is over. True when it was cut short and is made again, or the link is gone for it. */
 bool leg_repair_again(struct client *c);
 /* Stops asking for a link; harmless when it does not. */
 void lent_leave_queue(struct client *c);
@@ -255,7 +255,7 @@ void leg_leave(struct client *c);
 void leg_detach_if_due(struct client *c);
 /* What was borrowed last is given back, whatever state it is in; nothing is waited for any more. */
 void leg_drop_loan(struct client *c, bool boundary);
-/* The client goes, or is sent away: the same, and a home that is aside. */
+/* leg_drop_loan, and a home that is aside: the client goes, or is sent away. */
 void leg_drop_link(struct client *c, bool boundary);
 /* True while replies are expected, or the session is on its way to a link. */
 bool sstate_is_busy(const struct client *c);
@@ -284,7 +284,7 @@ void sstate_correct_client(struct client *c, const struct link *link);
 /* A link of its own node is there, as others have left it: has a reload changed what nobody has
  * SET? Clients that do not know yet are told with what they ask next. */
 void sstate_look_at_defaults(struct client *c, struct link *link);
-/* Its kind, as what servers say at logins is kept by. */
+/* The client's kind, by which greetings are kept. */
 struct greeting_kind greeting_of(const struct client *c);
 /* A link for the login is there: true when the welcome can be said at once. */
 bool exchange_login_granted(struct client *c);
@@ -351,7 +351,8 @@ void plan_away_begin(struct client *c, const struct sql_tx *tx);
 void plan_away_note_home(struct client *c, const struct sql_stmt *st);
 /* An error of such a read: true when it is kept from the client. */
 bool leg_away_on_error(struct client *c, struct link *link, const struct errmsg *m);
-/* It is over: the link is still there. True when it is sent again, where the transaction lives. */
+/* A read that left is over: the link is still there. True when it is sent again, where the
+ * transaction lives. */
 bool leg_away_over(struct client *c, bool failed, bool was_cut);
 /* The link was lost, and the client was told. */
 void plan_away_lost(struct client *c);
@@ -366,10 +367,10 @@ bool plan_aside_may(const struct client *c);
 /* A read-only transaction lives on a standby, and `sql` reads what the primary alone has: an
  * unlogged or a temporary table. The home could be set aside for that. Facts are gone then. */
 bool plan_aside_lacks(struct client *c, struct slice sql);
-/* It was set aside for that. */
+/* The home that is aside is a standby's: a read-only transaction lives there. */
 bool plan_aside_is_standby(const struct client *c);
 void plan_aside_set(struct client *c);
-/* It is the client's link again, which has none. */
+/* The home is the client's link again, which has none. */
 void plan_aside_return(struct client *c);
 /* plan_aside_return when the read that the link was set aside for does not leave. */
 void plan_aside_come_back(struct client *c);
@@ -466,14 +467,14 @@ void effects_here(
 #define EFFECTS_COUNT_KIND 0x0Fu
 #define EFFECTS_IS_PLAIN   0x10u
 #define EFFECTS_IS_JUDGED  0x20u
-/* Also kept: it is a read without a parenthesis, so that no function it names leaves anything
+/* Kept with the facts: a read without a parenthesis, so that no function it names leaves anything
  * behind in the session, and nothing follows it. */
 #define EFFECTS_IS_TRACELESS 0x40u
-/* Also kept: it is a read that calls no function by name and locks nothing. */
+/* Kept with the facts: a read that calls no function by name and locks nothing. */
 #define EFFECTS_CALLS_NOTHING 0x80u
-/* It is one word of a transaction, which changes nothing but that. */
+/* A text that is one word of a transaction, which changes nothing but that. */
 #define EFFECTS_IS_TX_WORD 0x100u
-/* Also kept: code that somebody has made may run in it. */
+/* Kept with the facts: code that somebody has made may run in it. */
 #define EFFECTS_RUNS_CODE 0x200u
 uint32_t effects_judge(const struct sql_facts *facts, struct slice sql);
 static inline uint32_t effects_traits(const struct sql_facts *facts, struct slice sql)
@@ -484,7 +485,7 @@ static inline uint32_t effects_traits(const struct sql_facts *facts, struct slic
 }
 
 /* follow.c: what statements do to the session */
-/* It is sent: the state becomes what it will be if it works. */
+/* A statement is sent: the state becomes what it will be if that works. */
 void follow_note(struct client *c, struct slice sql, const struct sql_facts *facts);
 /* A query that was not looked at. */
 void follow_note_unread(struct client *c);

@@ -99,7 +99,7 @@ void client_goodbye_on_no_wait(void *owner, struct link *link)
         client_set_timer(c, CLIENT_MAY_BE_GONE_MS);
 }
 
-/* It has gone, unless it is seen to take its answers, however slowly. */
+/* The client has gone, unless it is seen to take its answers, however slowly. */
 void client_goodbye_on_timer(struct client *c)
 {
     /* What was sent before its end came tells nothing: no longer back than the timer ran. */

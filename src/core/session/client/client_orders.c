@@ -32,7 +32,7 @@
 #define ORDERS_RETELL_POLLS 20
 /* SHOW POOL_NODES shows nothing that is older than that, if servers answer in time. */
 #define LOOK_FRESH_US 1000000
-/* So long SHOW POOL_NODES waits for servers to answer. */
+/* How long SHOW POOL_NODES waits for servers to answer. */
 #define LOOK_LIMIT_US 1000000
 #define LOOK_POLL_MS  5
 /* user "..." */
@@ -218,7 +218,7 @@ static int order_now(struct client *c, const struct admin_order *order,
     }
 }
 
-/* Those that are done at once. */
+/* Orders that are done at once. */
 static enum admin_order_state orders_at_once(
     struct client *c, const struct admin_order *order, struct err *err)
 {
@@ -474,9 +474,9 @@ HOT void client_orders_on_relayed(struct client *c, struct slice sql)
         tell_of_ddl_in(c, sql, true);
 }
 
-/* This worker at once: its next client may be here before its mail. What was parsed and never run
- * counts, too, so that of a role whose links are meant nothing is forgotten on the word of those
- * who may not drop it. */
+/* Tells this worker at once: its next client may be here before its mail. What was parsed and never
+ * run counts, too, so that of a role whose links are meant nothing is forgotten on the word of
+ * those who may not drop it. */
 static void tell_of_ddl(void *ctx, const struct link_retire *told)
 {
     struct client *c = ctx;

@@ -34,7 +34,7 @@ void client_place_follow(struct client *c)
     place_learn_secret(c->pool);
     if (c->proof.proved != LOGIN_PROVED_HERE)
         c->proof.proved = LOGIN_PROVED_NOT;
-    /* It was greeted by another server: it is told what this one says. */
+    /* Another server has greeted the client: it is told what this one says. */
     c->sstate->parameters = PARAMETERS_UNKNOWN;
 }
 

@@ -29,9 +29,9 @@ struct cancel_search {
     int fd; /* the canceller's; -1: none */
 };
 
-/* It waits 1 ms, then twice as long each time: a second in all. */
+/* A search waits 1 ms, then twice as long each time: a second in all. */
 #define SEARCH_TRIES 10
-/* So many wait at a time in a worker. */
+/* How many searches may wait at a time in a worker. */
 #define SEARCHES_MAX 64
 
 /* Nobody was on his way for so long: a key that is not found is nobody's. */

@@ -194,7 +194,8 @@ static void login_all_down(struct client *c)
     client_end(c, &err);
 }
 
-/* It runs SQL on the one node that it is connected to. */
+/* False: where writes go to all nodes, a replication client that names a database is refused, for
+ * its SQL would run on one node alone. */
 static bool login_may_replicate(struct client *c)
 {
     const struct conf *conf = c->ss->conf;

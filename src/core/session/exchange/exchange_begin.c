@@ -18,7 +18,7 @@
 #include "leg/leg_int.h"
 #include "sstate/phase_int.h"
 
-/* So long a transaction waits for a link to be opened that asks for it. */
+/* How long a transaction that asks something waits for a link to be opened for that. */
 #define ASK_OPENS_US 500000
 
 /* Settings of the client in front of a question: names have to mean what they mean to it. */
@@ -165,7 +165,7 @@ static enum feed_step on_present_link(struct client *c, bool is_alone)
         c->link->pool->cluster_node != c->pool->cluster_node) {
         if (!is_lost)
             return FEED_PARK; /* what runs is not mixed with this */
-        /* It would wait for ever: nobody knows what is owed. */
+        /* The client would wait for ever: nobody knows what is owed. */
         client_end_text(c, "08P01", "a COPY failed that messages of another kind had been sent to");
         return FEED_STOP;
     }

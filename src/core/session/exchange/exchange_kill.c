@@ -142,7 +142,7 @@ void exchange_kill_on_row(struct client *c, struct slice body)
         wire_row_values(body, &value, 1) && slice_eq_str(value, "t");
 }
 
-/* It stays the client's, in a transaction that has failed if it was in one. */
+/* The link stays the client's, in a transaction that has failed if it was in one. */
 static void own_failed(struct client *c)
 {
     struct link *link = c->link;

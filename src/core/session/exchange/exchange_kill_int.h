@@ -25,7 +25,7 @@ bool exchange_kill_ask_owed(struct client *c);
 /* A row, or an error, in answer to the question. */
 void exchange_kill_on_row(struct client *c, struct slice body);
 void exchange_kill_on_error(struct client *c, const struct errmsg *m);
-/* Its answer is there. May end the client. */
+/* The server's answer is there. May end the client. */
 void exchange_kill_asked(struct client *c);
 /* An answer that nobody has fetched does not count for what follows. */
 void exchange_kill_forget(struct client *c);

@@ -591,7 +591,7 @@ static bool yields(struct client *c, struct link *link, const struct errmsg *m)
     return true;
 }
 
-/* It is not the question itself that failed, but the settings in front of it. */
+/* Not the question itself failed, but the settings in front of it. */
 static bool is_asked_in_vain(const struct client *c, const struct link *link)
 {
     enum phase phase = (enum phase)c->sstate->phase;
@@ -654,7 +654,8 @@ static void on_own_error(struct client *c, struct link *link, const struct errms
         return; /* the client is told when it is named */
     CLIENT_LOG(c, LVL_LOG, "node %d refuses what brings a session up to date: %.*s",
         link->pool->cluster_node, (int)m->message.n, m->message.p);
-    /* That it failed is forgotten with the end of the question; 55000: a standby, no harm done. */
+    /* A failed question is forgotten with its end, so the link is cleaned; 55000 is a standby's,
+     * and does no harm. */
     if (s->phase == PHASE_ASKING || is_judging)
         link->must_clean = link->must_clean || !slice_eq_str(m->sqlstate, "55000");
     if (slice_eq_str(m->sqlstate, "57014"))

@@ -266,7 +266,7 @@ static const char *feed_rest(struct client *c, struct feed_run *run, const char 
     return p + take;
 }
 
-/* It asks, is answered here, and does not read. */
+/* A client that asks, is answered here, and does not read is held. */
 COLD static const char *feed_hold(
     struct client *c, struct feed_run *run, const char *p, const char *end)
 {

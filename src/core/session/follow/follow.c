@@ -13,7 +13,7 @@
 #include "sstate/sstate_vars_int.h"
 
 #define PIN_BIT(sym) (1U << PIN_REASON_##sym)
-/* These outlive a rollback. */
+/* Ties that outlive a rollback. */
 #define PINS_THAT_STAY                                                                             \
     (PIN_BIT(ADVISORY_LOCK) | PIN_BIT(LOAD) | PIN_BIT(UNKNOWN) | PIN_BIT(SESSION_MODE))
 

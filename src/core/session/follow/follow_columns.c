@@ -145,7 +145,7 @@ void follow_columns_forget(struct client *c, const struct prep *p)
             t->way.watched[i].name = NULL;
 }
 
-/* Those in front were skipped behind an error. */
+/* Drops the first `n` watches, whose messages were skipped behind an error. */
 static void drop_watches(struct errand *t, unsigned n)
 {
     t->way.nwatched = (uint8_t)(t->way.nwatched - n);
@@ -220,7 +220,7 @@ static struct names_entry *told_name(const struct client *c, struct slice bind)
     return n == NULL || n->prep == NULL || n->told == 0 ? NULL : n;
 }
 
-/* It does not ask for columns behind this Bind, as far as that has come. */
+/* The client does not ask for columns behind this Bind, as far as that has come. */
 static bool asks_not(struct slice bind, const char *end)
 {
     const char *next = bind.p + bind.n;
@@ -269,7 +269,7 @@ static bool may_ask(const struct client *c, const struct names_entry *n)
            (t->look.epoch != c->link->epoch || t->look.id != id_of(n->prep));
 }
 
-/* It can be asked when what runs is over. */
+/* The columns can be asked for only when what runs is over. */
 static bool must_wait(struct client *c, const struct names_entry *n)
 {
     const struct expect *e = &c->link->expect;

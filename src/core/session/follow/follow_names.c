@@ -96,8 +96,8 @@ HOT struct prep *follow_prep_of(struct client *c, struct slice body)
     return follow_prep_with(c, body, path_hash);
 }
 
-/* This Parse makes a statement of its own, whoever has parsed the text before: one that keeps the
- * time of its Parse, or names what may since be hidden by a temporary table of the session. */
+/* A Parse gets a statement of its own, whoever has parsed the text before, when it keeps the time
+ * of its Parse or names what may since be hidden by a temporary table of the session. */
 static void prep_own(struct client *c, struct slice body, struct prep **p)
 {
     const uint64_t parse[] = {(*p)->path_hash, (uint64_t)backend_wall_us(&c->ss->be),

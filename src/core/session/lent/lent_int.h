@@ -23,10 +23,10 @@ bool lent_kept_is_speaking(const struct client *c);
 void lent_kept_tell(struct client *c);
 /* Bytes of the kept link while the client has none, or another one. */
 void lent_kept_on_bytes(struct client *c, struct link *link, const char *p, size_t n);
-/* It dies then. */
+/* The kept link dies while it is at rest. */
 void lent_kept_on_lost(struct client *c, struct link *link, const struct err *err);
-/* It is the client's no longer: given back, or cleaned when something may be left on it; with the
- * end of the sequence if it is in the midst of one. */
+/* The kept link is the client's no longer: given back, or cleaned when something may be left on it;
+ * with the end of the sequence if it is in the midst of one. */
 void lent_kept_return(struct client *c);
 /* The client goes. A link on which nothing was asked since its login needs no cleaning. */
 void lent_kept_release(struct client *c);

@@ -42,7 +42,7 @@ bool plan_reads(struct client *c, struct slice sql)
     return d.class == ROUTE_EITHER && !d.must_ask && !d.is_doubtful;
 }
 
-/* It reads, and nothing but that, if what is `missing` does. */
+/* `sql` reads, and nothing but that, if what is `missing` does. */
 static bool is_read_sql(struct client *c, struct slice sql, struct route_decision *missing)
 {
     const struct sql_facts *facts = plan_facts(c->ss, sql);

@@ -95,7 +95,7 @@ void plan_unsure_end(struct client *c)
         plan_free(c);
 }
 
-/* Its transaction is over. */
+/* Unknown code has run: every table of the database counts as written. */
 static void mark_every_table(struct client *c)
 {
     uint64_t key = route_marks_key(pool_database(c->pool), 0);

@@ -144,7 +144,8 @@ void plan_undraw(struct client *c)
     c->plan->keeps_random = false;
 }
 
-/* Its link was opened before ALTER ROLE ... SET or the like: a standby may have a newer one. */
+/* The client's link was opened before ALTER ROLE ... SET or the like: a standby may have a newer
+ * one. */
 HOT static bool is_of_before(const struct client *c)
 {
     const struct sstate *s = c->sstate;

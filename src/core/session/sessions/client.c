@@ -199,7 +199,7 @@ HOT static void client_on_readable(struct stream *s)
         client_login_input(c, buf, buf + carried + (size_t)n);
 }
 
-/* It has read what it was told. */
+/* The client has read what it was told. */
 COLD static void client_go_on(struct client *c)
 {
     c->rare->is_behind = false;

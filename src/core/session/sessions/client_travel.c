@@ -99,7 +99,7 @@ bool client_can_travel(struct client *c)
                backend_wall_us(&c->ss->be) - c->row->connected_us > TRAVEL_AGE_US);
 }
 
-/* It waits for a link, and for nothing else. */
+/* The client waits for a link, and for nothing else. */
 static bool waiter_can_travel(struct client *c)
 {
     return is_between(c) && c->is_parked && buf_unread(&c->carry) <= TRAVEL_CARRY_BYTES &&

@@ -19,7 +19,7 @@ static bool target_is_open(const struct sessions *ss)
     return row->pid != 0 && atomic_load(&row->is_leaving) == 0;
 }
 
-/* Those who became idle in this turn stand in front. */
+/* Clients that became idle in this turn stand in front. */
 static void give_fresh(struct sessions *ss)
 {
     struct session_giving *g = &ss->giving;

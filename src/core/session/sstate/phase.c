@@ -13,7 +13,7 @@ const uint16_t phase_next[NPHASES] = {
     /* A link is there at once; SYNCING: the login's. */
     [PHASE_DETACHED] = LEAVES | TO(WAITING) | TO(ASK_WAITING) | TO(OPENING) | TO(ASK_OPENING) |
                        TO(SYNCING) | TO(ATTACHED),
-    /* It is its turn; or it goes on waiting, but for something else. */
+    /* The client's turn comes; or it goes on waiting, but for something else. */
     [PHASE_ASK_WAITING] = LEAVES | TO(WAITING) | TO(ATTACHED),
     [PHASE_WAITING] = LEAVES | TO(WAITING) | TO(ATTACHED),
     [PHASE_ASK_OPENING] = LEAVES | TO(ATTACHED),

@@ -29,7 +29,7 @@ struct savepoint {
     char name[SAVEPOINT_NAME_BYTES];
 };
 
-/* Those of the open transaction. All zero: none. */
+/* The savepoints of the open transaction. All zero: none. */
 struct savepoints {
     struct savepoint *newest;
     uint16_t n;

@@ -160,7 +160,7 @@ static uint32_t ties_of_stmt(const struct sql_stmt *st, struct slice text)
     }
 }
 
-/* It changes what is followed, and ties nothing by that. */
+/* The statement changes what is followed, and ties nothing by that. */
 static bool is_followed(const struct sql_stmt *st, struct slice text)
 {
     switch (st->kind) {

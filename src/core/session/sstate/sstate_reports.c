@@ -20,7 +20,8 @@ static bool has_other_role(const struct link *link)
            varset_get(link->vars, slice_of_str("session_authorization")).p != NULL;
 }
 
-/* Its clients were let in without a link, by what was said too long ago to believe that. */
+/* Clients of the pool were let in by a greeting that is too old to tell their role: the link tells
+ * it. */
 static void learn_role(const struct link *link)
 {
     struct slice super = paramset_get(&link->reported, slice_of_str("is_superuser"));

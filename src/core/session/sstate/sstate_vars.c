@@ -117,7 +117,7 @@ static bool note_characteristics(struct sstate *s, const struct sql_tx *tx)
     return ok;
 }
 
-/* It ends the role of before, and that of the start-up packet, too. */
+/* SET SESSION AUTHORIZATION ends the role that was set, and that of the start-up packet, too. */
 static bool note_authorization(struct sstate *s, struct slice text)
 {
     struct slice role = slice_of_str("role");
