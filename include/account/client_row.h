@@ -76,8 +76,7 @@ void row_set_state(const struct row_at *at, const struct row_state *s, int64_t w
 /* ROWS_PIN(reason) of each. Returns those that are new. */
 unsigned row_set_pins(struct client_row *row, unsigned pins);
 
-/* A client's names in SHOW and in the log; empty before the login. The views hold until they
- * change. */
+/* A client's names in SHOW and in the log; empty before the login. Views, until they change. */
 const struct row_names *row_names(const struct rows_header *rows, const struct client_row *row);
 /* The start of the last statement of a row that is there; `links`: the rows of links. */
 struct slice row_statement(const struct row_at *at, const struct rows_header *links);

@@ -73,8 +73,7 @@ struct results_ops {
     bool (*row)(struct client *c, struct slice body);
     bool (*asked)(struct client *c);
 
-    /* What PGPOOL EXPLAIN says; PGPOOL SET CACHE DELETE (the client is `c`): true if there was any.
-     */
+    /* What PGPOOL EXPLAIN says; PGPOOL SET CACHE DELETE (by client `c`): true if there was any. */
     const char *(*explain)(struct client *c, struct slice sql, const struct sql_facts *facts);
     bool (*delete)(void *c, struct slice sql, struct slice user, struct slice database);
 };
@@ -111,8 +110,7 @@ bool client_is_in_block(const struct client *c);
 /* What is asked now depends on nothing but its database, its settings and what is committed, and
  * may be answered without a link. */
 bool client_may_be_told(const struct client *c);
-/* Code has run in it that may have left something behind; it did so on a link that is tied to it.
- */
+/* Code that may have left something behind has run in the session, on a link it is tied to. */
 void client_note_code(struct client *c);
 bool client_has_run_code(const struct client *c);
 
@@ -135,8 +133,7 @@ const struct sql_facts *plan_facts_still(
 struct prep *follow_prep_of(struct client *c, struct slice body);
 /* The statement of the protocol that the body of a Bind names; NULL: none, or it is cut short. */
 const struct prep *follow_bound_prep(const struct client *c, struct slice body);
-/* The client's unnamed statement is `p` from here on, of which no link is told; NULL: it has none.
- */
+/* The client's unnamed statement is `p` from here on, and no link is told; NULL: it has none. */
 void client_set_unnamed(struct client *c, struct prep *p);
 
 /* ---- to wait ---- */

@@ -64,8 +64,7 @@ struct sessions *client_sessions(const struct client *c);
 /* False: it was ended, and nothing more is to be done for it. It is there until the turn of the
  * loop is over, without its link: who only returns need not ask. */
 bool client_is_active(const struct client *c);
-/* The client says nothing more, or its worker stops: client_after_quiet when nothing is owed to it.
- */
+/* The client says nothing more, or its worker stops: client_after_quiet when all is answered. */
 bool client_is_leaving(const struct client *c);
 /* The client's own link, NULL when that is lost; its pool, which lives as long as the client. */
 struct link *client_link(const struct client *c);
@@ -85,8 +84,7 @@ bool sstate_text_is_doubtful(const struct client *c, struct slice text);
 /* Says in `req` (its pool is set) what the client is entitled to: a used link, and a fresh one that
  * logs in with what is known about the pool's user. Nothing, before it has passed. */
 void client_entitle(const struct client *c, struct pool_request *req);
-/* The client's answers come from `link` (may be NULL) from here on, as log lines and its row say.
- */
+/* The client's answers come from `link` (may be NULL) from here on, as log and row say. */
 void client_target(struct client *c, struct link *link);
 /* `link` goes: if they came from there, they come from its own again. */
 void client_untarget(struct client *c, const struct link *link);

@@ -148,8 +148,7 @@ struct session_peer {
 /* Makes a worker's sessions, and ends them: links are closed, clients are gone by then. */
 void sessions_init(struct sessions *ss, struct loop *loop, struct proc_env *env);
 void sessions_fini(struct sessions *ss);
-/* The cluster has changed (MAIL_CLUSTER_CHANGED): who waits looks again, links to nowhere are cut.
- */
+/* The cluster has changed (MAIL_CLUSTER_CHANGED): waiters look again, links to nowhere are cut. */
 void sessions_on_cluster(struct sessions *ss);
 /* 0 when the certificates and keys that `gen` names are usable, for clients and for servers, with a
  * WARNING in *err when clients will not like the certificate; -1 and *err says what is not. Runs

@@ -503,8 +503,7 @@ static bool read_messages(struct native *n, struct part *part)
     return true;
 }
 
-/* What was noted of a Parse behind the cut does not belong to the part: it is looked at once more.
- */
+/* What was noted of a Parse behind the cut is not the part's: it is looked at once more. */
 static enum native_verdict look_through(struct native *n, struct part *part)
 {
     struct look *look = &part->look;

@@ -440,8 +440,7 @@ void native_numbers_take_row(struct native *n, struct slice body);
  * reads, what puts its sequences right; a SELECT of one row is the last. */
 void native_numbers_sql(const struct native_leg *leg, struct buf *sql);
 
-/* native_functions.c: functions that were there before; else the question, whose answer is taken.
- */
+/* native_functions.c: functions that were there before; or the question for them. */
 bool native_functions_are_known(struct native *n);
 void native_functions_sql(struct buf *sql);
 void native_functions_take(struct native *n);
@@ -535,8 +534,7 @@ struct native_guard_ops {
     void (*looks)(struct native *n);  /* its time has come: STEP_OTHERS */
     /* The error of `leg` is that of a cancel by the guard: leg->error says so from here on. */
     bool (*was_cut)(struct native *n, struct native_leg *leg);
-    /* All have answered. False: it is not known yet whom it cancels, and native_wait comes again.
-     */
+    /* All have answered. False: whom it cancels is not known yet, and native_wait comes again. */
     bool (*done)(struct native *n);
     void (*over)(struct native *n);
 };

@@ -316,8 +316,7 @@ void client_patch_start(struct client *c, const struct paramset *wants);
 int client_patch_finish(struct client *c);
 void client_patch_on_parameter(struct client *c, struct slice name, struct slice value);
 void client_patch_on_tag(struct client *c, struct slice tag);
-/* May such a text reset a setting? More are taken for one that do not, and lose nothing but time.
- */
+/* May such a text reset a setting? More are taken for one that do not, which costs but time. */
 bool client_patch_minds(struct slice sql);
 /* `sql` is sent. What comes behind a text that may reset a setting waits until that is repaired. */
 void client_patch_note(struct client *c, struct slice sql);

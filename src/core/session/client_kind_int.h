@@ -115,8 +115,7 @@ struct client_kind {
     bool (*lacks)(struct client *c, struct slice sql);
     /* True when `sql` is known to read, and to do nothing but that. */
     bool (*reads)(struct client *c, struct slice sql);
-    /* What the catalogue said of a relation: route_input.lookup. NULL: changes of it are not seen.
-     */
+    /* What the catalogue said of a relation: route_input.lookup. NULL: its changes go unseen. */
     int (*relation)(void *c, const struct route_question *q, uint32_t *bits);
     /* May the query cache ask the primary now, without a line or a new link? */
     bool (*may_ask)(struct client *c);

@@ -35,8 +35,7 @@ struct slice feed_parse_sql(struct slice body);
  * operator hide one, it is undone a little later, before anybody else has the session. Returns true
  * when the text is one statement that reads: no DROP hides in it. */
 bool feed_note_text(struct client *c, struct slice sql, enum count_kind kind);
-/* Keeps the book of prepared statements, and counts what is executed. Returns the text of a Parse.
- */
+/* Keeps the book of prepared statements, counts what is executed. Returns the text of a Parse. */
 struct slice feed_note_extended(struct client *c, char type, struct slice msg);
 /* Nobody but the server needs to know what the client says: it has a link of its own and nothing to
  * balance, and of pgpool's own commands none is prepared or was answered. */

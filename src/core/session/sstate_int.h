@@ -231,8 +231,7 @@ bool sstate_has_ready_link(struct client *c);
 enum feed_step leg_make_ready(struct client *c, struct feed_run *run);
 /* The settings only; `meanwhile`: PHASE_SYNCING or PHASE_ASK_SYNCING, while they are waited for. */
 enum feed_step lent_put_settings(struct client *c, struct feed_run *run, enum phase meanwhile);
-/* In front of a query that takes the link from one set to the other: what its text is written in.
- */
+/* Puts the encoding of its text in front of a query that takes the link from one set to another. */
 void lent_put_encoding(
     struct client *c, struct feed_run *run, const struct varset *from, const struct varset *to);
 /* The loan is over, whatever becomes of the link. */
@@ -403,8 +402,7 @@ static inline int exchange_node_of_write(const struct client *c, int node)
 void leg_keep(struct client *c, struct slice msgs);
 /* What is kept is a transaction of its own, which nothing stands in front of. */
 bool leg_may_resend(const struct client *c);
-/* PGPOOL EXPLAIN: what the statement itself would ask or wait for is asked first. False: nothing.
- */
+/* PGPOOL EXPLAIN: what the statement itself would ask or wait for comes first. False: nothing. */
 bool exchange_asks_first(struct client *c, struct slice sql);
 /* A connection of that node was lost a moment ago. */
 bool sstate_is_avoided(const struct client *c, int node);
@@ -521,8 +519,7 @@ bool sstate_vars_note(struct sstate *s, const struct sql_stmt *st, struct slice 
 /* follow_execute.c: portals */
 void follow_execute(struct client *c, struct slice msg);
 /* follow_names.c: prepared statements */
-/* An error in answer to a message of ours: a PREPARE could not be repeated. True when it was that.
- */
+/* An error in answer to a message of ours. True: a PREPARE could not be repeated. */
 bool follow_sql_load_failed(struct client *c, const struct errmsg *m);
 /* What the client is to be told instead of this error: such a PREPARE's, as an ErrorResponse; NULL:
  * nothing else. */
@@ -557,8 +554,7 @@ void follow_sql_load(struct client *c, struct feed_run *run);
 /* PREPARE was sent. DEALLOCATE was. */
 void follow_sql_note_prepare(struct client *c, const struct sql_stmt *st, struct slice sql);
 void follow_sql_note_deallocate(struct client *c, const struct sql_stmt *st);
-/* The statement of the client that this text, EXECUTE alone, runs; NULL: none, or something else.
- */
+/* The client's statement that this text, EXECUTE alone, runs; NULL: none, or something else. */
 struct names_entry *follow_sql_executes(const struct client *c, const struct sql_facts *facts);
 /* follow_types.c */
 /* What names mean to the client, as the hash under which a new Parse of `body` (behind its name) is

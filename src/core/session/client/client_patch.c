@@ -46,8 +46,7 @@ static void patch_send(struct client *c, const struct buf *sql)
     buf_free(&out);
 }
 
-/* standard_conforming_strings may be off: a value with a backslash is not patched at all (pool.c).
- */
+/* standard_conforming_strings may be off: a value with a backslash is not patched (pool.c). */
 static void put_set(struct buf *sql, struct slice name, struct slice value)
 {
     buf_printf(sql, "SET %.*s TO ", (int)name.n, name.p);

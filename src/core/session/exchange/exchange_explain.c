@@ -47,8 +47,7 @@ bool exchange_explain_asks(struct client *c, struct slice sql)
     return asks;
 }
 
-/* A client that has a link stays on it: its transaction lives there, or its session is tied to it.
- */
+/* A client that has a link stays on it: its transaction lives there, or it is tied to it. */
 static void explain_present_link(
     const struct client *c, const struct route_decision *d, struct admin_explain *out)
 {

@@ -543,8 +543,7 @@ static void lost_out(struct client *c, struct loss *l, enum lost_way way)
     client_after_quiet(c);
 }
 
-/* A BEGIN that is all of the exchange was refused, or cancelled: only its ReadyForQuery is to come.
- */
+/* A BEGIN that is all of the exchange was refused or cancelled: only ReadyForQuery is to come. */
 static bool has_begun_in_vain(const struct sstate *s, const struct link *link)
 {
     const struct tx_end *e = s->errand->ends;

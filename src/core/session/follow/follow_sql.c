@@ -195,8 +195,7 @@ static void load_in_sequence(
     prepset_set_named(&c->link->preps, name, PREPSET_DOUBTFUL); /* it may be skipped */
 }
 
-/* Brings a statement of the client to the link under the client's own name: for SQL that names it.
- */
+/* Brings a statement to the link under the client's own name, for SQL that names it. */
 static void load_named(struct client *c, struct feed_run *run, struct names_entry *n)
 {
     struct slice name = slice_of(n->name, n->len);

@@ -153,8 +153,7 @@ WARM bool follow_virtual_query(struct client *c, struct slice sql, const struct 
     return true;
 }
 
-/* The first letters of BEGIN, START, COMMIT, END, ROLLBACK and ABORT, or of what may stand before.
- */
+/* First letters of BEGIN, START, COMMIT, END, ROLLBACK and ABORT, or of what may stand before. */
 static bool is_likely(struct slice sql)
 {
     static const char *const word[] = {"be", "st", "co", "en", "ro", "ab"};

@@ -10,7 +10,7 @@
 bool lent_is_tied_to(const struct client *c, const struct link *link);
 /* What ties the session keeps its reads at home, too: nobody knows what it has set. */
 bool lent_stays(const struct sstate *s);
-/* Some of these pins are about what is on a link, and known: reads that do not name it may leave.
+/* Some of these pins are known to be on one link: reads that do not name what is there may leave.
  */
 bool lent_is_of_kept(uint32_t pins);
 /* `link` was lent to the client for `node`: it is kept if it is where writes go. */

@@ -115,8 +115,7 @@ static bool is_in_doubt(struct client *c, struct slice sql)
         plan_ask(c, c->link, &d);
         return true;
     }
-    /* A function that ran and is not to be found any more has changed where names are looked for.
-     */
+    /* A function that ran and is not to be found has changed where names are looked for. */
     if (d.runs_code == ROUTE_CODE_SETS || d.is_doubtful || d.reason == ROUTE_R_MISSING_FUNCTION)
         route_tie(&b->rs, ROUTE_TIE_STATE, true);
     if (d.runs_code)

@@ -302,8 +302,7 @@ static bool unpack(struct client *c, const struct client_mail *m, struct travel_
     return follow_unpack(c, bag) && unpack_plan(c, bag);
 }
 
-/* What it has sent is looked at as if it came only now; but in the line it stands where it stood.
- */
+/* What the client has sent counts as come only now; in the line it stands where it stood. */
 static void go_on(
     struct client *c, const struct waiting_mail *m, struct slice begin, struct slice sent)
 {
