@@ -59,8 +59,9 @@ enum client_traces {
 /* What was answered here of the extended sequence since the last Sync. */
 enum local_part {
     LOCAL_PART_NONE,
-    LOCAL_PART_SOME,  /* a command of ours */
-    LOCAL_PART_FAILED /* with an error: the rest is skipped, up to the Sync */
+    LOCAL_PART_SOME,   /* a command of ours */
+    LOCAL_PART_FAILED, /* with an error: the rest is skipped, up to the Sync */
+    LOCAL_PART_LOST    /* with one between two messages: it is the next one's */
 };
 
 /* NegotiateProtocolVersion. SPARED: not due, unless a link is of an older version. OVER: late */

@@ -34,11 +34,10 @@
 #define SPARE_ERRANDS 64
 
 enum tx_end_kind {
-    TX_END_BEGINS,    /* a transaction is open behind it: BEGIN, or AND CHAIN */
-    TX_END_PLAIN,     /* COMMIT or PREPARE TRANSACTION */
-    TX_END_OF_FAILED, /* the COMMIT of one that has failed, which is a ROLLBACK, too */
-    TX_END_ROLLBACK,  /* of all of the transaction */
-    TX_END_COMMITTED  /* its tag was COMMIT */
+    TX_END_BEGINS,   /* a transaction is open behind it: BEGIN, or AND CHAIN that has its tag */
+    TX_END_CHAINS,   /* AND CHAIN, an error outside of a block: it makes no sequence one */
+    TX_END_PLAIN,    /* COMMIT, ROLLBACK or PREPARE TRANSACTION */
+    TX_END_COMMITTED /* its tag was COMMIT */
 };
 
 /* BEGIN, COMMIT or ROLLBACK in the present exchange: its tag says that it happened, and what the

@@ -307,6 +307,26 @@ def test_sequence_without_its_sync(pg, start_pool):
     c.bye()
 
 
+@pytest.mark.parametrize("mode", ["session", "transaction"])
+def test_query_behind_what_no_sync_has_ended(pg, start_pool, mode):
+    """The link dies with all of a sequence answered, and the client is told. Be that the error of a Query, it has an end of its
+    own, with a Sync behind it or without; the error of anything else has that of its Sync, be a Query in front of that or not.
+    """
+    pool = start_pool(pg.address, pg.address, num_init_children=1, load_balance_mode=True, health_check_period=0,
+                      sr_check_period=0, pool_mode=mode)
+    c = login(pool)
+    for behind, ends in [([query("select 1")], 1), ([query("select 1"), SYNC], 2), ([FLUSH, query("select 1"), SYNC], 2),
+                         ([SYNC], 1), ([parse("select 1"), query("select 1"), SYNC], 1)]:
+        c.send(parse("/*NO LOAD BALANCE*/ select 2"), bind(), execute(), FLUSH)
+        assert not states(c.read_until("C"))
+        pg.end_sessions("pid <> pg_backend_pid() and backend_type = 'client backend' and usename = 'postgres'")
+        assert states(c.read_until("E")) == ["57P01"]
+        c.send(*behind)
+        assert [[m.type for m in c.ready()] for _ in range(ends)] == [["Z"]] * ends
+        assert c.value("select 3") == "3"
+    c.bye()
+
+
 def test_error_right_behind_a_commit(pg, start_pool):
     """What the transaction had set in a way that is not followed holds, and so does the tie to its connection."""
     pool = start_pool(pg.address, num_init_children=1, pool_mode="transaction", max_backend_connections=2,
@@ -435,6 +455,28 @@ SLEEP = "select pg_sleep(60) /* dies */"
 
 def sequence(*sqls: str) -> bytes:
     return b"".join(parse(sql) + bind() + execute() for sql in sqls) + SYNC
+
+
+@pytest.mark.parametrize("word", ["commit and chain", "rollback and chain"])
+@pytest.mark.parametrize("block, status", [(False, b"I"), (True, b"E")], ids=["no_block", "block"])
+def test_chain_whose_link_dies(fake, start_pool, word, block, status):
+    """AND CHAIN is an error outside of a transaction block, so a sequence with one of them leaves no failed transaction."""
+    def script(conn):
+        conn.greet()
+        for kind, body in conn.messages():
+            if kind == "P" and b" and chain" in body:
+                return
+            conn.send(conn.answer(kind, body))
+
+    pool = start_pool(fake(script).address, num_init_children=1, pool_mode="transaction", health_check_period=0,
+                      sr_check_period=0)
+    c = login(pool, user="fake")
+    if block:
+        assert not states(c.simple("begin"))
+    c.send(sequence("select 1", word))
+    found = c.ready()
+    assert ("C" in [m.type for m in found], states(found), found[-1].body) == (True, ["08006"], status)
+    c.bye()
 
 
 @pytest.mark.parametrize("sent, status", [

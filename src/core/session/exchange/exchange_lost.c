@@ -94,8 +94,12 @@ static void answer_owed(
             told = false;
         }
     }
-    if (told)
+    if (told) {
         c->local_part = LOCAL_PART_FAILED; /* the rest of the sequence is skipped, up to its Sync */
+    } else if (owed->len == 0) { /* its messages so far are answered, its Sync was not sent */
+        c->local_part = LOCAL_PART_LOST;
+        wire_put_err(&out, err);
+    }
     c->server_batch = false;
     client_send(c, &out);
 }
@@ -201,18 +205,6 @@ static void say_end(struct client *c, bool is_owed)
     leg_owe_parameters(c->sstate);
     if (is_owed)
         client_say_ready(c, sstate_tx_status(c));
-}
-
-/* In a sequence whose messages so far are answered, its Sync not sent: the rest is skipped. */
-static void fail_sequence(struct client *c, const struct err *err, bool is_told)
-{
-    struct buf out = {0};
-
-    if (!is_told)
-        wire_put_err(&out, err);
-    client_send(c, &out);
-    c->local_part = LOCAL_PART_FAILED;
-    c->server_batch = false;
 }
 
 /* What the link reports is what the client believes, unless that is remembered already. */
@@ -496,10 +488,8 @@ static void lost_attached(struct client *c, struct loss *l, enum lost_way way)
     say_end(c, owes_end(l));
     if (is_done)
         answer_end(c, owed, &l->reason);
-    else if (owed->len > 0)
+    else if (owed->len > 0 || c->server_batch)
         answer_owed(c, owed, 0, &l->reason, in_tx ? 'E' : 'I');
-    else if (c->server_batch)
-        fail_sequence(c, &l->reason, owed->failed);
     client_note_idle(c);
     client_after_quiet(c);
 }
@@ -549,7 +539,7 @@ static bool has_begun_in_vain(const struct sstate *s, const struct link *link)
     const struct tx_end *e = s->errand->ends;
 
     return s->exchange.saw_error && link->tx_status == 'I' && s->errand->ended == NULL &&
-           e != NULL && e->kind == TX_END_BEGINS && e->at == 0 && e->nbehind == 0 &&
+           e != NULL && e->kind <= TX_END_CHAINS && e->at == 0 && e->nbehind == 0 &&
            e->next == NULL;
 }
 

@@ -515,13 +515,12 @@ static enum feed_step answer_extended(struct client *c, const struct feed_msg *m
     struct errand *t = c->sstate->errand;
     enum local_verdict v = LOCAL_NO;
 
-    if (m->is_whole && (m->type == FE_PARSE || m->type == FE_SYNC || client_local(c) != NULL ||
-                           c->local_part == LOCAL_PART_FAILED))
+    if (c->local_part == LOCAL_PART_FAILED && (m->type != FE_SYNC || !m->is_whole))
+        return FEED_SKIP;
+    if (m->is_whole && (m->type == FE_PARSE || m->type == FE_SYNC || client_local(c) != NULL))
         v = client_local_extended(c, m->type, m->body);
     if (v != LOCAL_NO)
         return feed_of_verdict(v);
-    if (c->local_part == LOCAL_PART_FAILED)
-        return FEED_SKIP; /* an incomplete message */
     if (m->type == FE_BIND && !m->is_whole && follow_bind_wants_whole(c, m->msg))
         return FEED_CARRY;
     if (t->nskip > 0) {
@@ -702,6 +701,17 @@ static enum feed_step on_unknown(struct client *c, struct feed_run *run, char ty
     return FEED_STOP;
 }
 
+/* The link died in a sequence with all of it answered, and the client was told: that is the error
+ * of this message. Only a Query has an end of its own. */
+COLD static bool ends_what_was_lost(struct client *c, char type)
+{
+    bool is_query = type == FE_QUERY || type == FE_FUNCTION_CALL;
+
+    if (type != FE_FLUSH)
+        c->local_part = is_query ? LOCAL_PART_NONE : LOCAL_PART_FAILED;
+    return is_query;
+}
+
 HOT enum feed_step feed_followed_message(struct client *c, struct feed_run *run, char type,
     struct slice msg, bool is_whole, const char *end)
 {
@@ -709,6 +719,8 @@ HOT enum feed_step feed_followed_message(struct client *c, struct feed_run *run,
     bool was_idle = c->sstate->errand == NULL;
 
     errand_begin(c);
+    if (c->local_part == LOCAL_PART_LOST && ends_what_was_lost(c, type))
+        return lone_sync(c);
     if (c->sstate->errand->sending != SENDING_CUT)
         c->sstate->errand->sending = SENDING_AS_IT_COMES;
     if (c->sstate->phase == PHASE_LEAVING) {

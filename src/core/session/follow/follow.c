@@ -131,19 +131,16 @@ WARM void follow_forget_ends(struct sstate *s)
     s->errand->ended = NULL;
 }
 
-static enum tx_end_kind end_kind(const struct sql_stmt *st, bool failed)
+static enum tx_end_kind end_kind(const struct sql_stmt *st)
 {
-    if (st->tx.op == SQL_TX_BEGIN || (st->flags & SQL_F_CHAIN) != 0)
+    if (st->tx.op == SQL_TX_BEGIN)
         return TX_END_BEGINS;
-    if (st->tx.op == SQL_TX_ROLLBACK)
-        return TX_END_ROLLBACK;
-    return st->tx.op == SQL_TX_COMMIT && failed ? TX_END_OF_FAILED : TX_END_PLAIN;
+    return (st->flags & SQL_F_CHAIN) != 0 ? TX_END_CHAINS : TX_END_PLAIN;
 }
 
 /* Should the link die between the tag of a COMMIT and what follows it, the client knows more than
  * the state of the link says. */
-static void note_end(
-    struct client *c, const struct sql_stmt *st, const struct sstate_vars *tx, bool failed)
+static void note_end(struct client *c, const struct sql_stmt *st, const struct sstate_vars *tx)
 {
     struct sstate *s = c->sstate;
     struct tx_end **pp = &s->errand->ends;
@@ -159,7 +156,7 @@ static void note_end(
     e->serial = expect_next_serial(&c->link->expect) - (c->link->expect.skipping ? 1 : 0);
     e->at = s->errand->string.at;
     e->nbehind = s->errand->string.nstmts - s->errand->string.at - 1;
-    e->kind = end_kind(st, failed);
+    e->kind = end_kind(st);
     sstate_vars_assign(&e->vars, st->tx.op == SQL_TX_BEGIN ? tx : &s->vars);
     sstate_vars_assign(&e->tx, tx);
     s->errand->op_flags |= OP_TAGS;
@@ -199,8 +196,9 @@ WARM void follow_note_tag(struct client *c, struct slice tag)
     s->errand->ends = e->next;
     if (slice_eq_str(tag, "ROLLBACK"))
         sstate_vars_assign(&e->vars, &e->tx);
-    if (e->kind != TX_END_BEGINS)
-        e->kind = slice_eq_str(tag, "COMMIT") ? TX_END_COMMITTED : TX_END_PLAIN;
+    e->kind = e->kind != TX_END_PLAIN       ? TX_END_BEGINS
+              : slice_eq_str(tag, "COMMIT") ? TX_END_COMMITTED
+                                            : TX_END_PLAIN;
     end_free(s, s->errand->ended);
     s->errand->ended = e;
 }
@@ -238,7 +236,7 @@ static void note_tx(struct client *c, const struct sql_stmt *st)
         note_savepoint(c, &st->tx);
         break;
     }
-    note_end(c, st, &tx, failed);
+    note_end(c, st, &tx);
     sstate_vars_clear(&tx);
     if (st->kind != SQL_SAVEPOINT || st->tx.op == SQL_TX_ROLLBACK_TO)
         s->exchange.words = EXCHANGE_RECOVERS;
@@ -257,7 +255,7 @@ static bool is_in_block(const struct sstate *s)
 
     while (e != NULL && e->next != NULL)
         e = e->next;
-    return e != NULL ? e->kind == TX_END_BEGINS : !s->exchange.tx_is_string;
+    return e != NULL ? e->kind <= TX_END_CHAINS : !s->exchange.tx_is_string;
 }
 
 static void note_discard(struct client *c, const struct sql_stmt *st)
