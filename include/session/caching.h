@@ -51,7 +51,7 @@ struct results_ops {
     void (*bound)(struct client *c, const struct prep *p, struct slice values);
     /* All that came was looked at: what is not under way by now is parked. */
     void (*fed)(struct client *c);
-    /* These bytes of an answer go to the client, or have gone (n == 0). */
+    /* Bytes of an answer go to the client, or have gone (n == 0). */
     void (*seen)(struct client *c, const char *p, size_t n);
     /* The exchange is over, its link is quiet. `worked`: without an error, and it is not made
      * again. */

@@ -45,7 +45,8 @@ static bool is_number(struct slice text)
     return true;
 }
 
-/* These are always texts, even where one looks like a number: readers want one type per key. */
+/* Keys whose values are texts, even where one looks like a number: readers want one type per key.
+ */
 static bool is_text_key(const char *key)
 {
     static const char *const keys[] = {"hostname", "database", "username", "client_host",

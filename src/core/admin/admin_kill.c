@@ -55,7 +55,7 @@ static bool take_number(struct slice *s, int32_t *out)
     return true;
 }
 
-/* It says that the argument is what it is. */
+/* Takes a cast to integer, which the argument is anyhow. */
 static void take_type(struct slice *s)
 {
     struct slice rest = *s;

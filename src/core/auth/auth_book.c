@@ -20,7 +20,7 @@
 
 #include "auth_held.h"
 
-/* So many users who may not go are passed over for one place. */
+/* How many users that may not go are passed over for one place. */
 #define AUTH_BOOK_TRIES 16
 
 enum answer_state {

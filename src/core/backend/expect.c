@@ -513,10 +513,10 @@ static void expect_owe_held(struct expect *e)
     e->failed = true;
 }
 
-/* It may have read every Sync. Then its error is followed up to the one that the client sends
- * behind the end of its data: two would be answered else, where the server would have answered one.
- * But one has to be left where the client has sent more without that, or is owed an end that was
- * held back. */
+/* The server has read data of a COPY up to its end, and perhaps every Sync in it. Its error is then
+ * followed up to the Sync behind the end of the data: else two would be answered where the server
+ * would have answered one. One Sync has to be left where the client has sent more without that, or
+ * is owed an end that was held back. */
 void expect_on_end(struct expect *e)
 {
     bool skips = e->copy_in ? expect_head(e) == OP_EXECUTE : e->failed;

@@ -15,7 +15,8 @@
 #include "link_int.h"
 
 #define CLEAN_DEADLINE_MS 10000
-/* So long it counts as a link that comes; then those who wait get one of their own. */
+/* How long a link that is being cleaned counts as one that will be there soon; then those who wait
+ * get one of their own. */
 #define CLEAN_HOPE_MS 50
 
 void link_clean_start_timer(struct link *link)

@@ -43,11 +43,11 @@ enum link_auth_step link_auth_on_message(struct link *link, struct slice body);
 /* link_require.c: backend_require_auth allows the server to ask for this (AUTH_SERVER_TRUST: for
  * nothing). False: *err says why not. */
 bool link_require_fits(const struct link *link, enum auth_server asks, struct err *err);
-/* It allows this answer, which `login` has: who is known by SCRAM is not asked for less. False:
- * *err says why not. */
+/* backend_require_auth allows this answer, which `login` has: who is known by SCRAM is not asked
+ * for less. False: *err says why not. */
 bool link_require_is_strong(
     const struct link *link, const struct auth_login *login, enum auth_give give, struct err *err);
-/* It allows us to give a password in clear text on this link. False: *err says why not. */
+/* backend_require_auth allows a password in clear text on this link. False: *err says why not. */
 bool link_require_may_show(const struct link *link, struct err *err);
 /* The server refused the login. */
 void link_auth_on_refusal(struct link *link, const char *sqlstate);

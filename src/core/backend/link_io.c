@@ -245,7 +245,8 @@ void link_reply_made(struct link *link, unsigned op)
         link_make_replies(link, &run);
 }
 
-/* It is a name that no client has any use for; that nobody has it is no error. */
+/* Asks whether anything is owed: closes a statement of a name that no client has any use for; that
+ * nobody has it is no error. */
 void link_ask(struct link *link)
 {
     static const char name[] = "pgpool: is anything owed?";

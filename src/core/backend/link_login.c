@@ -15,7 +15,7 @@
 
 #include "link_int.h"
 
-/* So much of what a server says beside a login is kept. */
+/* How many bytes of what a server says beside a login are kept. */
 #define LOGIN_SAID_MAX 8192
 
 static void login_on_auth(struct link *link, struct slice body, const char *msg, size_t n)

@@ -30,7 +30,7 @@
 #define POOL_STUCK_REOPEN_US 200000
 /* Clients of another worker are asked to come this often at most, by each pool. */
 #define POOL_CALL_US 1000
-/* So many at once. */
+/* How many clients are called over to another worker at once. */
 #define POOL_CALL_MAX 32
 /* While somebody waits, all who wait try again this often. */
 #define POOL_SWEEP_MS LOOP_TICK_MS
@@ -50,13 +50,13 @@ struct pool *pool_find(struct backend *be, struct slice user, struct slice datab
 /* True when clients of some worker wait for what the pool has a part in. */
 bool pool_is_waited_for(const struct pool *pool);
 
-/* Its row in the table of limits is there: where others say that they wait, and where it
+/* Makes the pool's row in the table of limits known: where others say that they wait, and where it
  * says what it has. */
 void pool_know_cells(struct pool *pool);
 /* Tells the other workers how many idle links there are. */
 void pool_tell_idle(struct pool *pool, bool barrier);
 
-/* It has neither clients nor links any more: frees it. */
+/* Frees a pool that has neither clients nor links. */
 void pool_free_if_unused(struct pool *pool);
 
 /* pool_keep.c */
@@ -176,9 +176,10 @@ void pool_learn_auth(struct pool *pool, enum link_auth auth);
 void pool_link_added(struct pool *pool, struct link *link);
 void pool_link_idle(struct pool *pool, struct link *link);
 void pool_link_cleaning(struct pool *pool, struct link *link);
-/* It takes long: it does not count any more as one that comes, and others are opened. */
+/* A link's cleaning takes long: it does not count as one that will be there soon, and others are
+ * opened. */
 void pool_link_slow(struct pool *pool, struct link *link);
-/* Also gives back what the link holds of the limits. */
+/* A link is gone. Gives back what it holds of the limits. */
 void pool_link_gone(struct pool *pool, struct link *link);
 /* The login needs the server no more for a while, or is over: the link does not count as opening.
  * Harmless when it does not. `accepted`: the server let it in. */

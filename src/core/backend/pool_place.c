@@ -39,7 +39,7 @@ static void retire_all(struct pool *pool)
     LIST_ENTRY(n, struct link, pool_node)->is_retired = true;
 }
 
-/* Its user is known by another name in the book from now on. */
+/* The book knows the pool's user by another name from here on. */
 static void change_book(struct pool *pool, bool has_own)
 {
     struct auth_book *book = pool->be->book;

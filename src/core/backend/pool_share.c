@@ -221,8 +221,8 @@ void pool_call_clients(struct pool *pool, int to)
     post_wanted(pool, to, MAIL_CLIENT_WANTED, n < POOL_CALL_MAX ? n : POOL_CALL_MAX);
 }
 
-/* Those who wait longest go first. When the very first cannot, the others know: it must get a link
- * here. */
+/* Sends the clients that wait longest. When the very first cannot go, the others know: it must get
+ * a link here. */
 void backend_on_called(struct backend *be, const void *body, size_t len)
 {
     struct wanted_mail m;

@@ -61,7 +61,7 @@ struct far_req {
     uint32_t took_us;
     enum cache_far_found found;
 };
-/* So many at once. */
+/* How many requests are sent at once. */
 #define FAR_BATCH 32
 
 /* What something is kept under. */
@@ -108,7 +108,7 @@ struct far_question {
 bool far_question_make(
     struct far_question *q, struct far_conn *c, struct far_req *const *reqs, unsigned n);
 void far_question_free(struct far_question *q);
-/* This server has this under this name. */
+/* A server has answered: it has this value under this name. */
 void far_question_take(
     struct far_question *q, unsigned server, struct slice name, struct slice value);
 /* All answers are there: what they mean for each of the look-ups. */
@@ -145,7 +145,7 @@ struct far_pays {
 };
 /* Whether a key of such a text is to be looked up; text 0: always. */
 bool far_pays(struct far_pays *p, uint64_t text, uint64_t key_hash);
-/* It was. */
+/* A query was asked for: what that cost, and what it saved if it was a hit. */
 void far_pays_note(
     struct far_pays *p, uint64_t text, int64_t cost_us, bool is_hit, int64_t saved_us);
 
@@ -154,8 +154,8 @@ void far_pays_note(
 /* The loop's own connections to all servers, over which look-ups go without a thread: to hand one
  * to a thread and be woken by it costs more than to ask. */
 struct far_line;
-/* They are the caller's again. `is_lost`: they were not answered, and are to be asked another way.
- */
+/* The requests are the caller's again. `is_lost`: they were not answered, and are to be asked
+ * another way. */
 typedef void far_line_done_fn(void *ctx, struct far_req *const *reqs, unsigned n, bool is_lost);
 struct far_line *far_line_new(
     struct far_spec *spec, struct loop *lp, far_line_done_fn *done, void *ctx);

@@ -467,7 +467,7 @@ void far_line_check(struct far_line *l)
     for (i = 0; i < l->spec->state->nservers; i++) {
         int64_t since_us = owes_since_us(l->wire[i]);
 
-        /* This process may have stood still, and the answer be there. */
+        /* The answer may be there: this process may have stood still. */
         if (since_us != 0 && now_us - since_us >= limit_us && read_all(l->wire[i]) &&
             owes_since_us(l->wire[i]) == since_us) {
             far_server_failed(l->spec, i, since_us);

@@ -12,7 +12,7 @@
 #define SEEN_CELLS 4096
 #define KNOWN      64
 
-/* This generation of the cell was met for the first time at this time, if not before. */
+/* A generation of a cell, and when it was met for the first time, at the latest. */
 struct seen {
     cache_cell cell;
     uint64_t gen;

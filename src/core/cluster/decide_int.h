@@ -59,8 +59,8 @@ void decide_settle(struct decide *d, int64_t now_us);
 
 /* decide_replay.c: `node` has told its facts; it was asked at `began_us` (clock_mono_us). */
 void decide_replay(struct decide *d, int node, int64_t began_us);
-/* So long before a standby was asked last the primary had written what it had not replayed then; 0:
- * nothing like that is known. */
+/* How long before a standby was asked last the primary had written what the standby had not
+ * replayed then; 0: nothing like that is known. */
 int64_t decide_replay_lacks_us(const struct decide *d, int node);
 
 /* decide_lag.c */

@@ -175,8 +175,8 @@ void decide_lag_tell(struct decide *d, int node, int64_t now_us)
     n->told = over ? n->told | DECIDE_TOLD_LAG : n->told & ~DECIDE_TOLD_LAG;
 }
 
-/* Its timeline is that of its last restartpoint then, which is an old one for minutes behind a
- * failover. */
+/* Whether a standby that receives hides from whom. Its timeline is that of its last restartpoint
+ * then, which is an old one for minutes behind a failover. */
 static bool hides_receiver(const struct decide_facts *f)
 {
     return f->is_receiving && f->silence_us < 0;

@@ -318,7 +318,7 @@ static void judge_false_primary(struct decide *d, int node, int64_t now_us)
     }
 }
 
-/* It was lost, and is not believed now that it is back: said once. */
+/* A primary that was lost says that it is back, and is not believed: said once. */
 static void tell_false_primary(struct decide *d, int node, int64_t now_us)
 {
     struct decide_node *n = &d->node[node];

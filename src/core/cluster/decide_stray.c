@@ -25,7 +25,8 @@ static bool is_ordered(const struct decide *d, int node)
            (node == sw->ended_node && (view_failover_in_progress(&d->view) || sw->pending_us != 0));
 }
 
-/* It says that it is a primary, on a newer timeline than the present one, which is not lost yet. */
+/* The server says that it is a primary, on a newer timeline than the present one, which is not lost
+ * yet. */
 static bool is_newcomer(const struct decide *d, int node)
 {
     int p = d->view.primary;

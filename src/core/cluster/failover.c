@@ -279,7 +279,7 @@ void failover_end(struct failover *f, struct decide *d, bool well, const char *w
         begin_late(f, d, lost, now_us);
 }
 
-/* Again, later: from the choice on. The old primary may come back in the meantime. */
+/* Tried again later, from the choice on. The old primary may come back in the meantime. */
 static void try_again(
     struct failover *f, struct decide *d, const char *why, int most, int64_t now_us)
 {
@@ -628,7 +628,7 @@ static void on_promoted(
         sw->pending_us = 0;
     if (o->is_unsure && !sw->is_asked_for && sw->unsure_us == 0)
         sw->unsure_us = now_us;
-    /* It may be the primary soon, and nobody else must be. */
+    /* The target may become the primary soon, and nobody else must be. */
     if (o->ok || sw->unsure_us != 0 ||
         (d->view.primary != VIEW_NO_NODE && d->view.primary != sw->node)) {
         failover_enter(f, d, VIEW_PHASE_SEARCH, now_us);
@@ -768,7 +768,7 @@ void failover_resume(
     snprintf(e->who, sizeof e->who, "%s", sw->who);
 }
 
-/* It may have promoted its target: look for a primary; if none comes, it is run again. */
+/* The command may have promoted its target: look for a primary; if none comes, run it again. */
 void failover_on_adopted(struct failover *f, struct decide *d, int64_t now_us)
 {
     if (d->view.sw.phase != VIEW_PHASE_COMMAND)

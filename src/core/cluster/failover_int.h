@@ -16,7 +16,7 @@
 /* failover_word.c: what the pgpools of a watchdog cluster let this one do. */
 /* Something may be done about a lost node: nobody else does it. */
 bool failover_may(const struct failover *f, int node);
-/* It may be begun now, too. */
+/* failover_may, and it may be begun at this time, too. */
 bool failover_may_begin(const struct failover *f, int node);
 /* The one that led before may have told somebody to be the primary who does not answer now: nobody
  * else is told for a while. */

@@ -25,7 +25,7 @@ static bool is_fed_by(const struct decide *d, int feeder, const char *name)
     return false;
 }
 
-/* It receives from another standby, which is led itself. */
+/* The standby receives from another one, which is led itself. */
 static bool is_cascaded(const struct decide *d, int node)
 {
     const char *name = d->node[node].facts.receiver_name;
@@ -41,8 +41,8 @@ static bool is_cascaded(const struct decide *d, int node)
     return false;
 }
 
-/* It is there, and a standby of the cluster. One that an operator has detached is one as well: it
- * is clients that do not use it. */
+/* The node is there, and a standby of the cluster, even if an operator has detached it: that is
+ * about clients alone. */
 static bool is_other(const struct decide *d, int node)
 {
     const struct view_switch *sw = &d->view.sw;

@@ -249,7 +249,7 @@ static void on_unfenced(
     bool well =
         sw->is_asked_for ? d->view.primary == sw->ended_node : d->view.primary != VIEW_NO_NODE;
 
-    /* It is gone, maybe by the command: the fence is taken out when it comes back. */
+    /* The old primary is gone, maybe by the command: the fence is taken out when it comes back. */
     if (!o->ok && d->view.primary != sw->node && d->node[sw->node].is_silent) {
         sw->is_fenced = false;
         failover_end(f, d, well, f->failed ? f->why : "the switchover was interrupted", now_us);

@@ -143,7 +143,7 @@ static bool make_path(const char *dir, const char *name, const char *suffix, cha
     return n > 0 && n < PATH_MAX;
 }
 
-/* So that the new name outlives the machine's end, too; not every file system can. */
+/* Has the new name outlive the machine's end, too; not every file system can. */
 static void sync_folder(const char *dir)
 {
     int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -205,7 +205,7 @@ static bool apply_to_node(struct wd_state *s, const struct wd_event *e)
     return false;
 }
 
-/* Also one that stays, when it is on another timeline. */
+/* Takes in a primary, also one that stays when it is on another timeline. */
 static bool apply_primary(struct wd_state *s, const struct wd_event *e)
 {
     if (e->primary < 0 || e->primary >= VIEW_MAX_NODES ||

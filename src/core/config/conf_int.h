@@ -78,7 +78,7 @@ void conf_where_note(struct conf_reading *load);
 
 /* conf_table.c */
 const struct conf_feature_info *conf_feature_info(enum conf_feature feature);
-/* This build has libmemcached: conf_build.c. */
+/* Whether this build has libmemcached (conf_build.c). */
 bool conf_build_has_memcached(void);
 const char *conf_group_title(enum conf_group group);
 const char *conf_group_text(enum conf_group group);

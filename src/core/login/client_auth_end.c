@@ -118,7 +118,7 @@ void client_auth_deny(struct client_auth *a, const char *reason)
         reason = "The servers could not be asked about the user, who does not pass by pool_passwd.";
     client_auth_log_refusal(a, reason != NULL ? reason : a->plan.reason);
     client_auth_count_failure(a);
-    /* It may be that the password was changed since the answer came: ask anew the next time. */
+    /* The password may have been changed since the answer came: it is asked anew the next time. */
     if (a->stored_age_us > 0)
         auth_book_drop_answer(a->sa->book, client_auth_book_name(a));
     if (a->answer == AUTH_ANSWER_UNSURE)

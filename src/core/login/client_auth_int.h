@@ -247,8 +247,8 @@ void client_auth_plan(struct client_auth *a);
 void client_auth_pass(struct client_auth *a);
 /* The judge said no: `reason` is for the log. */
 void client_auth_deny(struct client_auth *a, const char *reason);
-/* It cannot go on: `err` is for the client, `reason` (may be NULL) for the log. Not counted as a
- * wrong password. */
+/* The login cannot go on: `err` is for the client, `reason` (may be NULL) for the log. Not counted
+ * as a wrong password. */
 void client_auth_stop(struct client_auth *a, const struct err *err, const char *reason);
 /* Counts the failed login, once. */
 void client_auth_count_failure(struct client_auth *a);
@@ -268,7 +268,7 @@ void client_auth_put_book_name(const struct client_auth *a, struct slice user, s
 void client_auth_broken(struct client_auth *a, const struct err *err);
 
 /* client_auth_owes.c */
-/* It was asked something just now; it has answered. */
+/* The client was asked something just now; it has answered. */
 void client_auth_owes(struct client_auth *a);
 void client_auth_answered(struct client_auth *a);
 
@@ -281,7 +281,8 @@ void client_auth_note_spent(struct client_auth *a, uint32_t iterations);
 enum auth_server client_auth_was_asked(const struct client_auth *a);
 /* The server asks this on a link opened for this login. */
 void client_auth_note_asked(struct client_auth *a, enum auth_server asks);
-/* It was not so when a link was opened for a client that had passed. */
+/* Forgets what the server asked for, as it did not ask when a link was opened for a client that had
+ * passed. */
 void client_auth_forget_asked(struct client_auth *a);
 void login_auth_forget_tried(struct login_auth *sa);
 

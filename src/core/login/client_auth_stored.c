@@ -11,9 +11,9 @@
 
 #include "client_auth_int.h"
 
-/* So long a login waits for what the servers say about its user, and so long while they have not
- * answered lately. The same for all: who can be judged without them is not to be told from others.
- */
+/* How long a login waits for what the servers say about its user, and how long while they have not
+ * answered lately. All logins do: who can be judged without the servers is not to be told from
+ * others. */
 #define STORED_PATIENCE_MS         5000
 #define STORED_PATIENCE_FAILING_MS 200
 /* However old, but not in doubt: the role was not changed since, and nobody has failed by it. */

@@ -13,7 +13,7 @@
 
 /* At least this long sr_check_user is believed about a role that may log in, or may not. */
 #define LOGIN_BELIEVED_MS 1000
-/* So long a role that was not to log in stays out while nobody can be asked about it. */
+/* How long a role that was not to log in stays out while nobody can be asked about it. */
 #define LAST_TOLD_US INT64_C(600000000)
 #define ROLE_ANSWERS 4096
 

@@ -26,7 +26,7 @@ struct look {
     bool is_cut;     /* it prepares statements and ends with a Flush; its Sync is to come */
 };
 
-/* These return false when something is asked or waited for first. */
+/* The functions that look at a message return false when something is asked or waited for first. */
 static bool look_at_sql(struct look *look, struct slice sql)
 {
     const struct plan_case *in = look->in;

@@ -12,7 +12,7 @@ void plan_choice_init(const struct plan_case *in, struct plan_choice *out);
 bool plan_is_settled(const struct plan_case *in, struct plan_choice *out);
 /* Asks the router; false: something is asked first, and `out` says what. */
 bool plan_judge_text(const struct plan_case *in, struct slice sql, struct plan_choice *out);
-/* It leaves the transaction: route.node is where to. */
+/* Whether the statement leaves its transaction: route.node is where to. */
 bool plan_leaves(const struct plan_case *in, struct plan_choice *out);
 /* read_consistency: false, something is asked or waited for first. */
 bool plan_sees_enough(const struct plan_case *in, struct plan_choice *out);

@@ -53,7 +53,7 @@ static void put_name(struct buf *out, struct slice name)
     buf_put_byte(out, '\0');
 }
 
-/* It has a server of its own, and there a catalogue of its own. */
+/* A database of pools.conf with a server of its own has a catalogue of its own. */
 static char of_pools_conf(const struct pool *pool)
 {
     return pool->cluster_node >= POOLS_FIRST_TARGET ? (char)pool->cluster_node : '\0';

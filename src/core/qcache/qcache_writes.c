@@ -368,7 +368,7 @@ bool qcache_is_behind(uint32_t *traits, uint32_t writes, uint32_t nstatements)
     return is_behind && (writes & QCACHE_W_TABLES) != 0;
 }
 
-/* Its own DDL moves what was known, and what may write anything needs nothing known. */
+/* A transaction's own DDL moves what was known, and what may write anything needs nothing known. */
 void qcache_note_judged(
     struct cache_deps *judged, uint32_t writes, const struct qcache_judgement *j)
 {

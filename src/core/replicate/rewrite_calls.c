@@ -73,7 +73,7 @@ static bool is_within(const struct sql_func *f, const struct sql_span *spans, ui
     return false;
 }
 
-/* Its arguments are constants: it can be asked for by itself. */
+/* The call's arguments are constants: it can be asked for by itself. */
 static bool has_plain_args(const struct repl_work *w, const struct sql_func *f)
 {
     uint32_t end = repl_token_at(w, f->offset + f->call_len);

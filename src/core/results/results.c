@@ -126,8 +126,7 @@ bool results_are_good(struct client *c)
 
     if (w->rules == NULL || cache_gens_off_bits(w->gens, now_us) != 0)
         return false;
-    /* A server of pools.conf is not followed: what is written through pgpool is all that is seen.
-     */
+    /* A server of pools.conf is not followed: only writes through pgpool are seen. */
     if (client_pool(c)->cluster_node >= POOLS_FIRST_TARGET)
         return client_sessions(c)->conf->memqcache_invalidation != CONF_INVALIDATE_WAL;
     n = w->streams == NULL ? CACHE_STREAM_NONE : stream_of(w, client_pool(c));

@@ -193,7 +193,7 @@ void results_fill_sent(struct client *c)
         sc->source = source_of(c, f->fill);
 }
 
-/* It was not sent anew elsewhere. */
+/* The query was not sent anew elsewhere. */
 static bool is_from_source(struct client *c, const struct results *sc)
 {
     if (sc->source == SOURCE_OLD || client_link(c)->id != sc->link_id)

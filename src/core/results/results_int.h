@@ -193,7 +193,7 @@ static inline struct results_worker *worker_of(const struct client *c)
 bool results_are_good(struct client *c);
 /* Results of it go by what its WAL says, too, and changes of its catalogue are noticed. */
 bool results_are_followed(struct client *c);
-/* Its link leads to another database than the settings name by now, which has no cells. */
+/* The client's link leads to another database than the settings name, which has no cells. */
 bool results_are_elsewhere(const struct client *c);
 /* The number of its link, if that is so, or it has settings of its role or database as they were:
  * nobody else has such results, and names may lead elsewhere, which holds for it alone. Else 0. */
@@ -213,19 +213,20 @@ const struct qcache_judgement *results_judged(struct client *c);
  * is looked at. `sql`: the text of which `facts` are. */
 void results_note_judged(struct client *c, const struct sql_facts *facts, struct slice sql,
     const struct qcache_judgement *j);
-/* It, when it is this client's and still holds; NULL: it has to be found again. */
+/* The judgement that is kept, when it is this client's and still holds; NULL: it has to be found
+ * again. */
 const struct qcache_judgement *results_judged_now(
     struct client *c, const struct sql_facts *facts, struct slice sql);
 /* Asks for it, when that can be done now. FEED_AGAIN: it cannot be. */
 enum feed_step results_ask(struct client *c);
-/* Its link is lost: true when it was under way. */
+/* The client's link is lost: true when a question was under way on it. */
 bool results_ask_lost(struct client *c);
 /* results_ops. */
 bool results_ask_owed(struct client *c);
 bool results_ask_behind(struct client *c);
 bool results_on_row(struct client *c, struct slice body);
 bool results_asked(struct client *c);
-/* It is asked when the transaction is over. */
+/* What has to be asked is asked when the transaction is over. */
 void results_ask_after(struct client *c);
 
 /* results_write.c */
@@ -235,8 +236,8 @@ struct results_said {
     struct slice sql;
     struct qcache_params params;
 };
-/* These statements are about to be sent: what they write is added to what the transaction has
- * written, and held if it may be committed by it. */
+/* Statements are about to be sent: what they write is added to what the transaction has written,
+ * and held if it may be committed by them. */
 void results_note_writes(struct client *c, const struct results_said *said);
 /* results_note_writes for what nobody has looked at. */
 void results_note_unread(struct client *c);
@@ -260,8 +261,8 @@ void results_gone(struct client *c, uint64_t link_id);
 /* results_wait.c */
 /* Nothing at a server is his, that others might be waiting for, and it has not waited yet. */
 bool results_may_wait(const struct client *c);
-/* It is fed again when whoever asks for the key with this hash has its result, or will not. The
- * caller parks it. `took_us`: what that took the last time; 0: not known. */
+/* The client is fed again when whoever asks for the key with this hash has its result, or will not.
+ * The caller parks it. `took_us`: what that took the last time; 0: not known. */
 void results_line_up(struct client *c, struct results *sc, uint64_t hash, uint32_t took_us);
 void results_wait_init(struct results_worker *w);
 void results_wait_fini(struct results_worker *w);
@@ -286,9 +287,9 @@ void results_far_watched(cache_cell db, struct cache_far_deps *deps);
  * FEED_AGAIN: nobody knows, keep nothing. */
 enum feed_step results_far_look(struct client *c, const struct cache_key *key, unsigned number,
     const struct qcache_judgement *j, const struct results_said *said, struct cache_hit *hit);
-/* It is fed again when all is answered. */
+/* The client is fed again when all is answered. */
 enum feed_step results_far_wait(struct client *c);
-/* It is among those whose writes are not seen. */
+/* The client becomes one of those whose writes are not seen. */
 void results_far_unseen(struct client *c);
 bool results_far_init(struct results_worker *w);
 void results_far_fini(struct results_worker *w);
@@ -321,13 +322,13 @@ bool results_delete(void *ctx, struct slice sql, struct slice user, struct slice
 void results_fill_begin(struct client *c, const struct qcache_judgement *j,
     const struct cache_key *key, const struct results_said *said, enum cache_turn turn,
     unsigned number, bool has_shape);
-/* So many statements are sent together. */
+/* How many statements are sent together. */
 void results_fill_count(struct client *c, unsigned nstatements);
 /* What was begun is not sent, or is not alone. */
 void results_fill_drop(struct client *c);
 /* results.c: what is gathered is thrown away. */
 void results_fill_free(struct results *sc);
-/* It is sent, on client_link(c). */
+/* The query is sent, on client_link(c). */
 void results_fill_sent(struct client *c);
 void results_fill_end(struct client *c, bool worked);
 

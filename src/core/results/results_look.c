@@ -392,7 +392,7 @@ static struct slice head_of_answer(const struct batch_lone *sent)
     return sent->parse.p != NULL ? slice_of(heads, 10) : slice_of(heads + 5, 5);
 }
 
-/* Its facts are at hand when it is bound. */
+/* Keeps the facts of a prepared statement, which are at hand when it is bound. */
 HOT static void note_looked(struct client *c, struct prep *p, const struct sql_facts *facts)
 {
     struct results_worker *w = worker_of(c);

@@ -100,7 +100,8 @@ static bool lost(struct client *c, const struct link *link)
     bool was_asking = results_ask_lost(c);
 
     results_fill_drop(c);
-    /* It may have been committed, and the client be told so; or be committed in a while. */
+    /* The transaction may have been committed, and the client be told so; or be committed in a
+     * while. */
     results_tell_far(c);
     if (sc->is_held)
         results_let_loose(c, link);

@@ -23,8 +23,8 @@ static bool writes_all(const struct results *sc)
     return (sc->traits & QCACHE_W_ALL) != 0;
 }
 
-/* It is about to be done. Should this process not come to tell what became of it, nothing that is
- * older is kept for good. */
+/* Warns memcached before a commit: should this process not come to tell what became of it, nothing
+ * that is older is kept for good. */
 static void warn_far(struct client *c, struct results *sc)
 {
     struct cache_far *far = worker_of(c)->far;
@@ -232,8 +232,7 @@ void results_settle_writes(struct client *c)
     struct results *sc = client_results(c);
     bool is_open = sstate_tx_status(c) != 'I';
 
-    /* A COMMIT that was bound and not executed comes in a later exchange, which does not name it.
-     */
+    /* A COMMIT that was bound and not executed comes in a later exchange without a name. */
     if (!is_open && !sc->is_held && (sc->traits & QCACHE_W_COMMITS) != 0)
         hold(c, sc);
     if (sc->is_held || sc->owes_word) {

@@ -283,7 +283,7 @@ static bool has_temp(const struct route_session *s)
     return (s->ties & ROUTE_TIE_TEMP) != 0 || route_trace_has_temp(s->trace);
 }
 
-/* It may name a temporary table in a string, or ask where names are looked for. */
+/* The text may name a temporary table in a string, or ask where names are looked for. */
 static bool may_name_temp(struct slice text, const struct sql_stmt *stmt)
 {
     static const char *const begin[] = {

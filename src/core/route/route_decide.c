@@ -110,8 +110,9 @@ WARM static enum route_reason denied_by_writes(const struct route_input *in, boo
     return ROUTE_R_NONE;
 }
 
-/* Its reads stay on its standby whatever was written before. So that must not be the reason which
- * is found: with a reason nobody looks whether the read can be answered there at all. */
+/* Reads of a read-only transaction stay on its standby whatever was written before. What was
+ * written must not be the reason that is found: with a reason nobody looks whether the read can be
+ * answered there at all. */
 static bool is_settled_on_node(const struct route_session *s)
 {
     return s->tx_node != VIEW_NO_NODE && s->tx_read_only;
@@ -161,7 +162,7 @@ static bool is_cold(const struct route_case *c)
            route_marks_is_cold(in->marks, in->nmarks, in->conf, in->session->now_us);
 }
 
-/* It ends another process when its literal says so. */
+/* The call ends another process when its literal says so. */
 WARM static bool may_kill(const struct route_case *c)
 {
     const struct sql_stmt *s = c->stmt;
@@ -227,7 +228,8 @@ static void ask_catalogue(struct route_case *c)
         route_check_views(c, c->stmt);
     if (c->out->class != ROUTE_EITHER || denied_by_settings(c->in) != ROUTE_R_NONE)
         return;
-    /* Also when it stays for another reason: a view may write. */
+    /* Relations are looked at also when the statement stays for another reason: a view may write.
+     */
     route_check_relations(c, c->text, c->stmt);
     if (c->prepared != NULL)
         route_check_relations(c, c->prepared_text, &c->prepared->stmts[0]);
@@ -450,8 +452,8 @@ static void place_read_in_read_only_tx(struct route_case *c)
         route_place_read(c->in, c->out);
 }
 
-/* It cannot run on the standby where the transaction lives. What would fail on the primary, too,
- * stays, and so do cursors, as they are of no use anywhere else. */
+/* The statement cannot run on the standby where the transaction lives. What would fail on the
+ * primary, too, stays, and so do cursors, as they are of no use anywhere else. */
 static bool leaves_read_only_tx(const struct route_case *c, int primary)
 {
     const struct route_session *s = c->in->session;

@@ -201,7 +201,7 @@ static const char functions_sql[] =
     "SELECT q.i, CAST(o.oprcode AS pg_catalog.oid) FROM q JOIN pg_catalog.pg_operator o "
     "ON o.oprname" EQ "q.n WHERE q.kind" EQ "2"
     "), "
-    /* And what the defaults of their arguments call. */
+    /* Functions that defaults of their arguments call are used, too. */
     "used(i, f) AS ("
     "SELECT i, f FROM func UNION ALL SELECT i, f FROM oper UNION ALL SELECT i, f FROM called "
     "UNION ALL "

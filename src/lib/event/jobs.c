@@ -66,7 +66,7 @@ static void jobs_free_memory(struct jobs *jobs)
     mem_free(jobs);
 }
 
-/* Its job is done, and belongs to the loop, or to nobody. Under the lock. */
+/* The thread's job is done, and belongs to the loop, or to nobody. Under the lock. */
 static void job_over(struct jobs *jobs, struct job *job)
 {
     if (jobs->is_closed) {

@@ -63,6 +63,6 @@ void probe_class_of_conn(const PGconn *conn, struct probe_report *r)
         return;
     }
     r->sqlstate[0] = '\0';
-    /* It asked for a password that we do not have: somebody is there. */
+    /* A server that asks for a password which we do not have is there. */
     r->answer = PQconnectionNeedsPassword(conn) ? PROBE_ALIVE : PROBE_FAILED;
 }

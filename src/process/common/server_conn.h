@@ -15,8 +15,8 @@ struct server_conn;
 /* The connection is open and does not block; or, later, its socket is ready as was asked for. May
  * call any function here but server_conn_free. */
 typedef void server_conn_fn(struct server_conn *c);
-/* It could not be opened, or server_conn_fail was called: never from within a function here. It is
- * closed already. May call any function here. */
+/* The connection could not be opened, or server_conn_fail was called; never from within a function
+ * here. It is closed already. May call any function here. */
 typedef void server_conn_failed_fn(struct server_conn *c, const struct err *err);
 
 struct server_conn_how {
@@ -37,7 +37,7 @@ bool server_conn_is_open(const struct server_conn *c);
 PGconn *server_conn_pq(const struct server_conn *c);
 /* on_ready is to be called when the socket is ready (IO_...), again and again. */
 void server_conn_want(struct server_conn *c, int events);
-/* It is of no use any more: closes it, on_failed is told. Without a SQLSTATE the reason is what
+/* The connection is of no use: closes it, on_failed is told. Without a SQLSTATE the reason is what
  * libpq says last. */
 void server_conn_fail(struct server_conn *c, const char *sqlstate, const char *text);
 /* Closes it; nobody is told anything more. */

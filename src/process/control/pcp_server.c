@@ -49,7 +49,7 @@ static bool is_same_address(const struct hba_addr *a, const struct hba_addr *b)
     return a->n == b->n && memcmp(a->bytes, b->bytes, a->n == 16 ? 8 : a->n) == 0;
 }
 
-/* Those that have not logged in: of one address, or (NULL) of all but Unix sockets. */
+/* Connections that have not logged in: of one address, or (NULL) of all but Unix sockets. */
 struct strangers {
     int n;
     struct pcp_conn *victim;

@@ -336,7 +336,7 @@ int pcp_show_status(struct pcp_conn *c, struct slice body, struct buf *out, stru
 
     if (run(c->ctl, ADMIN_REPORT_STATUS, &res, err) == -1)
         return -1;
-    /* Here alone the number travels as four bytes. */
+    /* In this answer alone the number travels as four bytes. */
     mark = pcp_begin(out, 'b');
     buf_put_cstr(out, PCP_SIZE);
     buf_put_u32(out, res.nrows);

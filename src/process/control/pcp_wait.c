@@ -81,7 +81,7 @@ static enum progress look_at_switchover(struct pcp_conn *c, struct err *err)
     return PENDING;
 }
 
-/* It was attached, probed, and is not used: why? */
+/* Why is a node that was attached and probed not used? */
 static void explain_unused(const struct pcp_conn *c, const struct view_node *n, struct err *err)
 {
     err_set(err, "08006", "node %d is not in use", c->wait_node);
@@ -110,7 +110,7 @@ static enum progress look_at_attach(const struct pcp_conn *c, struct err *err)
                                                                                  : REACHED;
     if (view_is_usable(&c->ctl->view, c->wait_node))
         return REACHED;
-    /* It was taken in, probed, and found dead. */
+    /* The node was taken in, probed, and found dead. */
     if (n->status_changed_us < c->began_us)
         return PENDING;
     explain_unused(c, n, err);

@@ -67,7 +67,7 @@ static void put_history(const struct wd_share *s, struct buf *out)
     buf_printf(out, "]}");
 }
 
-/* This pgpool comes first, as number 0; the others follow by their numbers. */
+/* Puts this pgpool first, as number 0; the others follow by their numbers. */
 static void put_members(const struct wd_share *s, int wanted, struct buf *out)
 {
     int place = 0;

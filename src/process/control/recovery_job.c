@@ -331,7 +331,7 @@ static bool is_still_main(struct recovery_job *job)
 static bool is_wrong(struct recovery_job *job, const struct probe_report *report, struct err *err)
 {
     if (report->answer == PROBE_COMPLETE && !job->has_stages && !report->facts.in_recovery) {
-        /* It would be a second primary. */
+        /* A rebuilt server that is no standby would be a second primary. */
         err_set(err, "55000", "the rebuilt server is no standby");
         err_hint(err, "The script of the first stage has to leave a standby.signal and "
                       "primary_conninfo. Stop the server.");

@@ -199,7 +199,7 @@ static void take(struct inval_stream *s, enum inval_ask ask, const PGresult *res
     }
 }
 
-/* It has the columns that were asked for, whatever the server is. */
+/* The answer has the columns that were asked for, whatever the server is. */
 static bool is_sound(enum inval_ask ask, const PGresult *res)
 {
     static const int ncolumns[] = {[ASK_FACTS] = 5,
@@ -214,7 +214,7 @@ static bool is_sound(enum inval_ask ask, const PGresult *res)
            (PQntuples(res) > 0 || ask == ASK_TABLES || ask == ASK_ABOVE);
 }
 
-/* It is whole: taking it may ask the next one, or end it all. */
+/* The answer is whole: taking it may ask the next one, or end it all. */
 static void answered(struct inval_stream *s)
 {
     enum inval_ask ask = s->asking;

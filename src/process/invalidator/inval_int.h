@@ -130,9 +130,9 @@ void inval_stream_free(struct inval_stream **sp);
 void inval_stream_start(struct inval_stream *s);
 /* Ends it, as `state` and `why` say; nothing of the database is good any more. */
 void inval_stream_stop(struct inval_stream *s, enum cache_stream_state state, const char *why);
-/* It is of no use any more, and will be tried again. */
+/* The stream's connection is of no use; it will be tried again. */
 void inval_stream_break(struct inval_stream *s, const char *why);
-/* There cannot be one, as things are: what the settings say holds instead. */
+/* There cannot be a stream as things are: what the settings say holds instead. */
 void inval_stream_refuse(struct inval_stream *s, const char *why);
 /* Writes what is told about it. */
 void inval_stream_tell(struct inval_stream *s, enum cache_stream_state state, const char *why);

@@ -374,7 +374,7 @@ static void on_command(struct monitor *m, const struct mail *mail)
     monitor_changed(m);
 }
 
-/* This process alone writes events. */
+/* Writes an event for another process: the monitor alone writes them. */
 static void on_note(struct monitor *m, const struct mail *mail)
 {
     struct view_event e;

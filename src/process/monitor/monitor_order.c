@@ -128,7 +128,7 @@ static void send_leave(struct order *o)
     buf_free(&text);
 }
 
-/* Its user leaves in these moments; an unused slot would keep WAL for ever. */
+/* Drops a slot whose user leaves in these moments; an unused slot would keep WAL for ever. */
 static void send_drop(struct order *o)
 {
     struct buf text = {0};

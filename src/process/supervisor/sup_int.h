@@ -13,7 +13,7 @@
 #include "sys/pidfile.h"
 
 #define SUP_MAX_WORKERS 256
-/* So many workers that child_max_connections has retired may still have clients. */
+/* How many workers that child_max_connections has retired may still have clients. */
 #define SUP_MAX_RETIRING 4
 
 enum sup_phase {

@@ -217,7 +217,7 @@ static void take(struct wd_addr *a)
         wd_addr_taken(a);
 }
 
-/* Its counterpart comes behind it, whatever has become of the lead meanwhile. */
+/* The counterpart of a hook comes behind it, whatever has become of the lead meanwhile. */
 static void on_hook(void *owner, const struct run_end *end)
 {
     struct wd_addr *a = owner;

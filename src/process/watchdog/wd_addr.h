@@ -49,12 +49,13 @@ struct wd_addr_status {
 struct wd_addr_calls {
     /* The address is taken and announced; without delegate_ip: the hook has run. */
     void (*on_taken)(void *owner);
-    /* It is no longer on this host: stopped leading, the lease is over, or somebody removed it. */
+    /* The address is not on this host any more: it stopped leading, the lease is over, or somebody
+     * removed it. */
     void (*on_lost)(void *owner, const char *why);
     /* This pgpool should not lead while this lasts: no trusted server answers, an interface is
      * down. The address is being given up already. */
     void (*on_unfit)(void *owner, const char *why);
-    /* That is over. */
+    /* What made this pgpool unfit to lead is over. */
     void (*on_fit)(void *owner);
 };
 

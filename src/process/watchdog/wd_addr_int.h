@@ -26,7 +26,7 @@ enum wd_stage {
     WD_GIVING /* the way is giving it up, which takes time with commands, or the hook has to end */
 };
 
-/* Its own part of the way over the kernel. */
+/* What the way over the kernel has of its own. */
 struct wd_addr_kernel {
     int request_fd;
     struct wd_neigh *neigh; /* NULL: neither taking nor holding it on an ethernet */
@@ -93,12 +93,12 @@ int64_t wd_addr_mono_ms(void);
 int64_t wd_addr_too_early_ms(const struct wd_addr *a);
 /* The address is here and announced. */
 void wd_addr_taken(struct wd_addr *a);
-/* It could not be taken: tried again after `again_ms`. Logged when it is news. */
+/* The address could not be taken: tried again after `again_ms`. Logged when it is news. */
 void wd_addr_hindered(struct wd_addr *a, int64_t again_ms, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-/* It is gone from here. */
+/* The address is gone from here. */
 void wd_addr_given(struct wd_addr *a);
-/* It was held, and is not any more; taken anew while leading. */
+/* The address was held and is lost; taken anew while leading. */
 void wd_addr_lost(struct wd_addr *a, const char *why);
 /* Looks where it belongs, into a->where and a->link. False: wd_addr_hindered was called. */
 bool wd_addr_find_place(struct wd_addr *a);
@@ -118,7 +118,7 @@ bool wd_kernel_init(struct wd_addr *a);
 void wd_kernel_fini(struct wd_addr *a);
 void wd_kernel_take(struct wd_addr *a);
 void wd_kernel_renew(struct wd_addr *a);
-/* It was held, and is not here any more. */
+/* The address was held, and the kernel has it no more. */
 void wd_kernel_missed(struct wd_addr *a);
 /* While taking, or held: at once. Calls back nothing. */
 void wd_kernel_drop(struct wd_addr *a);

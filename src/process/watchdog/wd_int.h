@@ -177,7 +177,7 @@ int wd_disk_open(struct wd *w, struct err *err);
 /* The election time-out of now is the one by which this pgpool promises; w->promised_ms is that of
  * before, or this one when it is longer. -1 with *err when that could not be noted. */
 int wd_disk_promise(struct wd *w, struct err *err);
-/* This disk holds no log: it gets a new identity. */
+/* Gives a disk that holds no log a new identity. */
 int wd_disk_renew(struct wd *w, struct err *err);
 
 /* wd_talk.c: what pgpools say to each other besides libraft's messages. */
@@ -197,7 +197,7 @@ void wd_talk_opened(struct wd *w, int to);
 void wd_talk_node_command(struct wd *w, const struct node_command *cmd);
 /* An operator's word for all pgpools: returns how many others have it. */
 int wd_talk_cluster_order(struct wd *w, const struct wd_cluster_order *order);
-/* Too many logins from `addr` have failed here: the others are to keep it out, too. */
+/* Tells the others to keep `addr` out: too many logins from it have failed here. */
 void wd_talk_barred(struct wd *w, const struct hba_addr *addr);
 /* Has an event about no server written into the log, by whoever leads. False: nobody does. */
 bool wd_talk_word(struct wd *w, struct wd_event *e);
@@ -271,7 +271,8 @@ void wd_lease_step(struct wd *w);
 int64_t wd_lease_led_until_us(struct wd *w);
 /* True when the address is not here, and not being taken. */
 bool wd_lease_is_free(const struct wd *w);
-/* And no process that was killed here has left it: the kernel was asked. */
+/* wd_lease_is_free, and no process that was killed here has left the address: the kernel was asked.
+ */
 bool wd_lease_is_without(const struct wd *w);
 /* We lead, and nobody who led before can have the address any more. */
 bool wd_lease_is_settled(const struct wd *w);

@@ -201,7 +201,8 @@ static int do_cancel(const struct web_request *r, struct buf *said, struct err *
 
 /* --- pools --- */
 
-/* It holds whoever goes; when it is complete stands among the events (web_wait.c). */
+/* Begins an order, which holds whoever goes; when it is complete stands among the events
+ * (web_wait.c). */
 static int begin_order(const struct web_request *r, unsigned flag, struct slice database,
     const struct orders_giver *giver, struct err *err)
 {

@@ -330,7 +330,8 @@ static void look_at_orders(const struct shm *shm, struct web_facts *f)
     }
 }
 
-/* Its first line, without blanks and the full stop at its end: it goes into a sentence. */
+/* Copies the first line of a cause, without blanks and the full stop at its end: it goes into a
+ * sentence. */
 static void copy_cause(const char *from, char out[WEB_CAUSE_BYTES])
 {
     size_t n = strcspn(from, "\r\n");

@@ -18,7 +18,8 @@
     {                                                                                              \
         column, prefix column, WEB_GAUGE, 1, NULL, NULL, help                                      \
     }
-/* Its counters have no "_total": they are what the older form calls untyped, so gauges here. */
+/* The exporter's counters have no "_total": they are what the older form calls untyped, so gauges
+ * here. */
 static const struct web_label p2_labels[] = {
     {"hostname", "hostname"}, {"port", "port"}, {"role", "role"}};
 

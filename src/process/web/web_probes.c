@@ -47,7 +47,7 @@ static void answer(struct web_answer *a, bool is_so, const char *yes, const char
     web_answer_text(a, is_so ? STATUS_YES : STATUS_NO, is_so ? yes : no);
 }
 
-/* That this process answers is the answer: it ends with the supervisor. */
+/* Answers that the process is alive, which the answer itself shows: it ends with the supervisor. */
 void web_probe_live(const struct web_request *r, struct web_answer *a)
 {
     web_answer_text(a, STATUS_YES, "pgpool runs\n");

@@ -64,7 +64,7 @@ static uint32_t room_of(struct worker *w, int i)
     return n < w->most_clients ? w->most_clients - n : 0;
 }
 
-/* It runs, with our settings, and has room. */
+/* Worker `i` runs, with our settings, and has room. */
 static bool takes(struct worker *w, int i)
 {
     const struct proc_row *own = place_row(w, w->role.env->ordinal);

@@ -18,8 +18,8 @@
 /* How many clients more than another worker has are tolerated: passing one on costs more than it
  * saves when connections are short. */
 #define PLACE_SLACK 2
-/* And one in so many: each worker gets as much of the processors as another when all are busy, so
- * the clients of the one that has more wait longer. */
+/* PLACE_SLACK, and one client in so many: each worker gets as much of the processors as another
+ * when all are busy, so the clients of the one that has more wait longer. */
 #define PLACE_SLACK_PART 16
 /* A worker that uses more of a processor than this is busy. */
 #define BUSY_PERCENT 30
@@ -119,7 +119,7 @@ static int place_to_fill(struct worker *w, uint32_t fill)
     return -1;
 }
 
-/* This worker, unless another has clearly fewer clients. */
+/* Chooses this worker, unless another has clearly fewer clients. */
 static int place_evenly(struct worker *w)
 {
     const struct proc_env *env = w->role.env;
