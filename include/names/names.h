@@ -24,30 +24,17 @@ struct err;
 /* Describes that are watched at a time. What a client is told by others is not known here. */
 #define NAMES_MAX_WATCHED 4
 
-/* Done: outside of a string, the server said its tag. */
-enum names_run_state { NAMES_NOT_RUN, NAMES_RUN_SENT, NAMES_RUN_DONE };
-
-/* PREPARE or DEALLOCATE in the present exchange: did it work? */
-struct names_run {
-    uint32_t serial; /* of its op */
-    uint16_t at;     /* which statement of its string */
-    uint8_t state;   /* enum names_run_state */
-};
-
 /* A prepared statement under the client's name. */
 struct names_entry {
     struct hash_node node;
-    struct names_entry *next_dropped;
-    struct prep *prep;     /* of a Parse; NULL: made by PREPARE in SQL */
-    char *sql;             /* of such a PREPARE */
-    uint64_t content;      /* its hash */
-    char *why;             /* an ErrorResponse: such a PREPARE could not be repeated; NULL mostly */
-    uint64_t load;         /* the last time that was tried: the loan and the serial of the op */
-    uint64_t told;         /* the hash of the columns that the client was told; 0: not known */
-    bool is_described;     /* the client was told its columns */
-    bool was_loaded;       /* the link had it before DEALLOCATE or Close in the present exchange */
-    struct names_run made; /* in the present exchange, by PREPARE */
-    struct names_run dropped; /* in the present exchange, by DEALLOCATE */
+    struct prep *prep; /* of a Parse; NULL: made by PREPARE in SQL */
+    char *sql;         /* of such a PREPARE */
+    uint64_t content;  /* its hash */
+    char *why;         /* an ErrorResponse: such a PREPARE could not be repeated; NULL mostly */
+    uint64_t load;     /* the last time that was tried: the loan and the serial of the op */
+    uint64_t told;     /* the hash of the columns that the client was told; 0: not known */
+    bool is_described; /* the client was told its columns */
+    bool was_loaded;   /* the link had it before Close in the present exchange */
     uint32_t len;
     char name[];
 };
@@ -64,12 +51,13 @@ struct names {
     struct prep *unnamed;
 };
 
-/* DISCARD ALL or DEALLOCATE ALL in the present exchange. */
-struct names_drop {
-    struct names_drop *older;
-    struct names_set *set; /* before it */
-    struct prepset preps;  /* what the link had */
-    struct names_run run;
+/* PREPARE, DEALLOCATE or DISCARD ALL in the present exchange: it counts when its tag comes. */
+struct names_word {
+    struct names_word *next;
+    struct names_entry *entry; /* with SQL: what is prepared; else the name that is deallocated, as
+                                  an entry; NULL: all are */
+    uint32_t serial;           /* of its op */
+    uint16_t at;               /* which statement of its string */
 };
 
 enum names_pending_kind {
@@ -89,7 +77,6 @@ struct names_pending {
     uint8_t kind;             /* enum names_pending_kind */
     uint8_t sent;             /* enum names_pending_sent */
     uint32_t serial;          /* of its op */
-    struct names_drop *drop;  /* the newest in front of it; NULL: none */
     struct prep *prep;        /* PENDING_UNNAMED: NULL when it goes */
     struct prep *before;      /* PENDING_UNNAMED: the one that it takes the place of */
     uint64_t before_epoch;    /* PENDING_UNNAMED: what unnamed_epoch was before */
@@ -117,12 +104,10 @@ struct names_way {
     uint16_t npending;
     uint16_t nuncertain;            /* of those pending: the link may know them or not */
     uint8_t nwatched;               /* of `watched`, on the link of watched_epoch */
-    uint16_t nnew;                  /* by PREPARE in the present exchange */
     struct names_entry *last_bound; /* valid within one sequence */
     struct names_entry *looked_at;  /* its columns are being asked for; NULL: none's */
     struct names_entry *unloaded;   /* failed a transaction as it was repeated in it */
-    struct names_entry *dropped;    /* by DEALLOCATE in this exchange */
-    struct names_drop *drops;       /* newest first */
+    struct names_word *words;       /* without their tags, in order */
     uint64_t unnamed_epoch; /* the loan in which the link was told the unnamed one, or that there
                                is none; 0: it may have another client's */
     struct names_pending *pending; /* `few`, or on the heap; NULL: there are none */
@@ -134,16 +119,12 @@ struct names_way {
 /* What a link has said of the exchange, as far as names go. */
 struct names_heard {
     struct prepset *preps; /* what it knows, put right here; NULL: it is dead */
-    bool saw_error;
-    char tx_status;  /* of the link: of a transaction that has failed nothing of this is undone */
-    int ntags;       /* of several statements in one query: how many have ended; -1: it was none */
-    uint32_t string; /* the serial of that query */
-    uint32_t lost_query; /* the serial, and 1, of a Query whose link died; or 0 */
+    char tx_status;        /* of the link */
 };
 
 static inline bool names_are_settled(const struct names_way *w)
 {
-    return w->pending == NULL && w->dropped == NULL && w->nnew == 0 && w->drops == NULL;
+    return w->pending == NULL && w->words == NULL;
 }
 
 /* An entry, not among the names yet. */
@@ -193,14 +174,13 @@ void names_fill_in_unnamed(struct names_way *w, struct prep *prep);
  * that. */
 void names_pending_overtaken(struct names_way *w);
 
-/* DISCARD ALL or DEALLOCATE ALL was sent: no name is left, and nothing in `preps`. The unnamed
- * statement stays: it has no name to lose. */
-void names_drop_all(struct names_way *w, struct prepset *preps, struct names_run run);
-/* DEALLOCATE was sent, of one that is among the names. */
-void names_drop(struct names_way *w, struct names_entry *n, struct names_run run);
-/* The server said the tag of the op with this serial: what that prepared or deallocated holds,
- * whatever comes behind it. True when that was all of them. */
-bool names_note_tag(struct names_way *w, uint32_t serial);
+/* PREPARE, DEALLOCATE or DISCARD ALL was sent (struct names_word, whose entry is its own). */
+void names_word_push(struct names_way *w, struct names_entry *entry, uint32_t serial, uint16_t at);
+/* The server said the tag of the op with this serial, or of the statement `at` of its string; -1:
+ * it is none. What that prepared or deallocated holds, whatever comes behind it, and `preps` knows
+ * it. What is pending in front of it is settled. The unnamed statement stays: it has no name to
+ * lose. True when that was all of them. */
+bool names_note_tag(struct names_way *w, struct prepset *preps, uint32_t serial, int at);
 
 /* What became of the `n` oldest of those pending: bit i of `worked` is that of the i-th. Those of
  * one sequence that came to nothing are undone in reverse order: a Parse behind a Close of the same
@@ -211,9 +191,9 @@ void names_settle_first(
  * they were before. */
 void names_undo_first(
     struct names_way *w, const struct names_heard *heard, unsigned n, uint64_t worked);
-/* The exchange is over: what PREPARE, DEALLOCATE and DISCARD did in it. True when the link may know
- * more, or less, than heard->preps says. */
-bool names_settle_sql(struct names_way *w, const struct names_heard *heard);
+/* The exchange is over: words without a tag came to nothing for the client, but perhaps not on the
+ * link. True when that may know less than heard->preps says. */
+bool names_forget_words(struct names_way *w, const struct names_heard *heard);
 
 /* The statement with this content, as the client calls it; p == NULL: none of its own. */
 struct slice names_of_content(const struct names_way *w, const char *content_name);

@@ -172,7 +172,6 @@ HOT void names_pending_push(struct names_way *w, enum names_pending_kind kind, s
     p->prep = prep == NULL ? NULL : prep_ref(prep);
     p->name = name;
     p->sent = sent ? PENDING_SENT : PENDING_NOT_SENT;
-    p->drop = w->drops;
     p->before = NULL;
     p->serial = serial;
     w->nuncertain += is_uncertain(p) ? 1 : 0;
@@ -277,206 +276,97 @@ static void settle_unnamed(struct names_way *w, struct names_pending *p, bool ok
     prep_unref(&p->before);
 }
 
-void names_drop_all(struct names_way *w, struct prepset *preps, struct names_run run)
+void names_word_push(struct names_way *w, struct names_entry *entry, uint32_t serial, uint16_t at)
 {
-    struct names_drop *d = mem_alloc_zero(sizeof *d);
+    struct names_word **pp = &w->words;
 
-    d->set = w->names->set;
-    d->preps = *preps;
-    d->run = run;
-    d->older = w->drops;
-    w->drops = d;
-    w->names->set = NULL;
-    *preps = (struct prepset){0};
+    while (*pp != NULL)
+        pp = &(*pp)->next;
+    *pp = mem_alloc_zero(sizeof **pp);
+    **pp = (struct names_word){.entry = entry, .serial = serial, .at = at};
 }
 
-void names_drop(struct names_way *w, struct names_entry *n, struct names_run run)
+/* The first of those that have no tag. */
+static struct names_entry *take_word(struct names_way *w)
 {
-    names_take(w->names, n);
-    n->dropped = run;
-    n->next_dropped = w->dropped;
-    w->dropped = n;
+    struct names_word *word = w->words;
+    struct names_entry *entry = word->entry;
+
+    w->words = word->next;
+    mem_free(word);
+    return entry;
 }
 
-/* The names before that drop, and what the link had (preps == NULL: it is dead), are at hand until
- * this is called again. */
-static void swap_sets(struct names_way *w, struct prepset *preps, struct names_drop *d)
+static void do_word(struct names_way *w, struct prepset *preps, struct names_entry *entry)
 {
-    struct names_set *set = w->names->set;
-    struct prepset then = d->preps;
+    struct slice name = slice_of(entry->name, entry->len);
+    struct names_entry *n = names_find(w->names, name);
 
-    w->names->set = d->set;
-    d->set = set;
-    if (preps == NULL)
+    if (n != NULL)
+        take_one(w, n);
+    if (entry->sql == NULL) {
+        prepset_drop_named(preps, name);
+        names_entry_free(w, entry);
         return;
-    d->preps = *preps;
-    *preps = then;
-}
-
-static void note_done(struct names_run *run, uint32_t serial)
-{
-    if (run->serial == serial)
-        run->state = NAMES_RUN_DONE;
-}
-
-static void note_made(struct names_entry *n, uint32_t serial)
-{
-    if (n->made.state != NAMES_NOT_RUN)
-        note_done(&n->made, serial);
-}
-
-static void note_all_made(struct names_set *set, uint32_t serial)
-{
-    struct names_entry *n = NULL;
-
-    while ((n = names_next(set, n)) != NULL)
-        note_made(n, serial);
-}
-
-WARM bool names_note_tag(struct names_way *w, uint32_t serial)
-{
-    struct names_drop *d;
-    struct names_entry *n;
-    bool is_drop = false;
-    unsigned i;
-
-    for (n = w->dropped; n != NULL; n = n->next_dropped) {
-        note_made(n, serial);
-        note_done(&n->dropped, serial);
     }
-    for (i = 0; i < w->npending; i++)
-        if (w->pending[i].kind == PENDING_CLOSED && w->pending[i].name != NULL)
-            note_made(w->pending[i].name, serial);
-    if (w->nnew > 0)
-        note_all_made(w->names->set, serial);
-    for (d = w->drops; d != NULL; d = d->older) {
-        if (w->nnew > 0)
-            note_all_made(d->set, serial);
-        note_done(&d->run, serial);
-        is_drop = is_drop || d->run.serial == serial;
+    names_put(w->names, entry);
+    prepset_set_named(preps, name, entry->content);
+}
+
+WARM bool names_note_tag(struct names_way *w, struct prepset *preps, uint32_t serial, int at)
+{
+    struct names_entry *entry;
+
+    if (w->words == NULL || w->words->serial != serial || (at != -1 && w->words->at != at))
+        return false;
+    entry = take_word(w);
+    if (entry != NULL) {
+        do_word(w, preps, entry);
+        return false;
     }
-    return is_drop;
+    names_clear(w);
+    prepset_clear(preps);
+    return true;
 }
 
-/* Did a statement of the exchange that is over work? What names statements is in no transaction:
- * an error behind it undoes nothing. */
-static bool has_worked(const struct names_heard *heard, const struct names_run *run)
+bool names_forget_words(struct names_way *w, const struct names_heard *heard)
 {
-    if (!heard->saw_error)
-        return true;
-    if (heard->ntags >= 0 && run->serial == heard->string)
-        return run->at < heard->ntags;
-    return run->state == NAMES_RUN_DONE && heard->lost_query != run->serial + 1;
-}
-
-/* DISCARD ALL and DEALLOCATE ALL are over: what was is forgotten, or, when one failed, is there
- * again in place of what came since. Those in front of one that worked do not matter. */
-static bool settle_drops(struct names_way *w, const struct names_heard *heard)
-{
-    struct names_drop *d;
-    bool is_over = false; /* what is older */
     bool is_unsure = false;
-
-    while ((d = w->drops) != NULL) {
-        w->drops = d->older;
-        is_over = is_over || has_worked(heard, &d->run);
-        if (is_over)
-            swap_sets(w, heard->preps, d);
-        else if (heard->preps !=
-                 NULL) /* it may have come to its end, and to an error behind that */
-            is_unsure = true;
-        names_clear(w);
-        if (heard->preps != NULL)
-            prepset_clear(heard->preps);
-        swap_sets(w, heard->preps, d);
-        prepset_clear(&d->preps);
-        mem_free(d);
-    }
-    return is_unsure;
-}
-
-/* Not there either when the PREPARE in front of it failed. */
-static bool is_gone(
-    const struct names_way *w, const struct names_heard *heard, const struct names_entry *n)
-{
-    return has_worked(heard, &n->dropped) ||
-           (n->made.state != NAMES_NOT_RUN && !has_worked(heard, &n->made)) ||
-           names_find(w->names, slice_of(n->name, n->len)) != NULL;
-}
-
-static void settle_dropped(struct names_way *w, const struct names_heard *heard)
-{
     struct names_entry *n;
+    struct slice name;
 
-    while ((n = w->dropped) != NULL) {
-        w->dropped = n->next_dropped;
-        if (is_gone(w, heard, n)) {
-            names_entry_free(w, n);
+    while (w->words != NULL) {
+        n = take_word(w);
+        if (n == NULL) {
+            is_unsure = heard->preps != NULL;
             continue;
         }
-        n->made.state = NAMES_NOT_RUN;
-        names_put(w->names, n);
-        if (n->was_loaded && heard->preps != NULL && heard->tx_status == 'E')
-            prepset_set_named(heard->preps, slice_of(n->name, n->len), n->content);
+        /* It may have come to its end, and to an error behind that. */
+        name = slice_of(n->name, n->len);
+        if (heard->preps != NULL && heard->tx_status != 'E' &&
+            (n->sql != NULL || prepset_named(heard->preps, name) != 0))
+            prepset_set_named(heard->preps, name, PREPSET_DOUBTFUL);
+        names_entry_free(w, n);
     }
-}
-
-/* The first drop behind `p`; NULL: none. It may come to nothing, too. */
-static struct names_drop *drop_behind(const struct names_way *w, const struct names_pending *p)
-{
-    struct names_drop *behind = NULL;
-    struct names_drop *d;
-
-    for (d = w->drops; d != NULL && d != p->drop; d = d->older)
-        behind = d;
-    return behind;
-}
-
-/* True when it was deallocated in the present exchange: what became of that does not matter. */
-static bool take_dropped(struct names_way *w, const struct names_entry *n)
-{
-    struct names_entry **pp = &w->dropped;
-
-    while (*pp != NULL && *pp != n)
-        pp = &(*pp)->next_dropped;
-    if (*pp == NULL)
-        return false;
-    *pp = n->next_dropped;
-    return true;
+    return is_unsure;
 }
 
 /* A Parse came to nothing. */
 static void forget_name(struct names_way *w, struct names_entry *n)
 {
-    if (take_dropped(w, n))
-        names_entry_free(w, n);
-    else if (names_find(w->names, slice_of(n->name, n->len)) == n)
+    if (names_find(w->names, slice_of(n->name, n->len)) == n)
         take_one(w, n);
 }
 
-/* A PREPARE came to nothing: the link has no such statement either. */
-static void forget_new(struct names_way *w, struct prepset *preps, struct names_entry *n)
-{
-    struct slice name = slice_of(n->name, n->len);
-
-    if (preps != NULL && prepset_named(preps, name) == n->content)
-        prepset_set_named(preps, name, PREPSET_DOUBTFUL);
-    take_one(w, n);
-}
-
-/* A Close came to nothing, and so did a PREPARE of that name behind it. What an older PREPARE made
- * the link had, and has it still. */
+/* A Close came to nothing. What an older PREPARE made the link had, and has it still. */
 static void put_back(struct names_way *w, struct prepset *preps, struct names_entry *n)
 {
     struct slice name = slice_of(n->name, n->len);
-    struct names_entry *other = names_find(w->names, name);
 
-    if (other != NULL && other->made.state == NAMES_NOT_RUN) {
+    if (names_find(w->names, name) != NULL) {
         names_entry_free(w, n);
         return;
     }
-    if (other != NULL)
-        forget_new(w, preps, other);
     names_put(w->names, n);
     if (n->prep == NULL && n->was_loaded && preps != NULL)
         prepset_set_named(preps, name, n->content);
@@ -497,11 +387,8 @@ HOT static inline void settle_on_link(struct prepset *preps, const struct names_
 HOT static void settle_one(
     struct names_way *w, struct prepset *preps, struct names_pending *p, bool ok, bool is_undone)
 {
-    struct names_drop *behind = drop_behind(w, p);
     bool holds = ok && !is_undone;
 
-    if (behind != NULL)
-        swap_sets(w, preps, behind);
     w->nuncertain -= is_uncertain(p) ? 1 : 0;
     if (p->kind != PENDING_UNNAMED && preps != NULL)
         settle_on_link(preps, p, ok);
@@ -513,8 +400,6 @@ HOT static void settle_one(
         names_entry_free(w, p->name);
     else if (p->kind == PENDING_CLOSED)
         put_back(w, preps, p->name);
-    if (behind != NULL)
-        swap_sets(w, preps, behind);
     prep_unref(&p->prep);
     p->kind = PENDING_SETTLED;
 }
@@ -557,24 +442,6 @@ void names_undo_first(
     forget_first(w, n);
 }
 
-bool names_settle_sql(struct names_way *w, const struct names_heard *heard)
-{
-    bool is_unsure = settle_drops(w, heard);
-    struct names_entry *next = w->nnew > 0 ? names_next(w->names->set, NULL) : NULL;
-    struct names_entry *n;
-
-    while ((n = next) != NULL) {
-        next = names_next(w->names->set, n);
-        if (n->made.state != NAMES_NOT_RUN && !has_worked(heard, &n->made))
-            forget_new(w, heard->preps, n);
-        else
-            n->made.state = NAMES_NOT_RUN;
-    }
-    w->nnew = 0;
-    settle_dropped(w, heard); /* behind that: what was not dropped goes where it was */
-    return is_unsure;
-}
-
 static struct slice name_among(const struct names_set *set, const char *content_name)
 {
     const struct names_entry *n = NULL;
@@ -588,7 +455,6 @@ static struct slice name_among(const struct names_set *set, const char *content_
 struct slice names_of_content(const struct names_way *w, const char *content_name)
 {
     const struct names_entry *last = w->last_bound;
-    const struct names_drop *d;
     struct slice name;
     unsigned i;
 
@@ -596,8 +462,6 @@ struct slice names_of_content(const struct names_way *w, const char *content_nam
         memcmp(last->prep->name, content_name, PREP_NAME_BYTES) == 0)
         return slice_of(last->name, last->len); /* mostly; others may have the same text */
     name = name_among(w->names->set, content_name);
-    for (d = w->drops; name.p == NULL && d != NULL; d = d->older)
-        name = name_among(d->set, content_name); /* dropped, or not, as the error decides */
     for (i = 0; name.p == NULL && i < w->npending; i++) { /* closed, or not */
         const struct names_entry *n = w->pending[i].name;
 
@@ -610,7 +474,7 @@ struct slice names_of_content(const struct names_way *w, const char *content_nam
 
 void names_free(struct names_way *w)
 {
-    const struct names_heard nothing = {.saw_error = true, .ntags = -1};
+    const struct names_heard nothing = {.preps = NULL};
     unsigned i;
 
     for (i = 0; i < w->npending; i++) {
@@ -621,8 +485,7 @@ void names_free(struct names_way *w)
     }
     w->npending = 0;
     pending_free(w);
-    settle_dropped(w, &nothing);
-    (void)settle_drops(w, &nothing);
+    (void)names_forget_words(w, &nothing);
     names_clear(w);
     prep_unref(&w->names->unnamed);
 }

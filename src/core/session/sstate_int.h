@@ -105,7 +105,6 @@ struct errand {
     struct link_wish *wait;
     struct exchange_string string;
     bool was_discarded;  /* DISCARD ALL has happened in this exchange, whatever is behind it */
-    uint32_t lost_query; /* the serial, and 1, of a Query whose link died: it is an error; or 0 */
     bool commits_unseen; /* changes, and then what may have committed them without a word */
     uint16_t nresent;
     uint16_t nunfit;       /* links that refused the session's settings */
@@ -592,8 +591,10 @@ void lent_names_push(struct client *c, enum names_pending_kind kind, struct prep
     struct names_entry *name, bool sent);
 /* The next op makes `prep` the unnamed statement of the client, NULL: takes it away. */
 void lent_names_unnamed(struct client *c, struct prep *prep);
-/* The statement that is being noted: whether it works is for its tag to say. */
-struct names_run lent_names_run(struct client *c);
+/* The statement that is being noted makes or drops names (struct names_word). */
+void lent_names_word(struct client *c, struct names_entry *entry);
+/* names_note_tag. */
+bool lent_names_on_tag(struct client *c, uint32_t serial, int at);
 /* What became of the statements under way. */
 void lent_names_settle(struct client *c);
 /* The exchange is over on its link, of which the client has been told nothing, and will be sent

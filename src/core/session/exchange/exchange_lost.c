@@ -579,14 +579,11 @@ static void lost_loan(struct client *c, bool in_message)
 static void lost_names(struct client *c, const struct loss *l)
 {
     struct sstate *s = c->sstate;
-    const struct expect *owed = &l->link->expect;
 
     if ((l->facts & (LOST_MAY_REPEAT | LOST_WAS_REFUSED)) == 0)
         lent_names_settle_told(c, l->link);
     s->exchange.saw_error = (l->facts & LOST_IS_OVER) == 0;
-    s->errand->lost_query = expect_head(owed) == OP_QUERY ? owed->nended + 1 : 0;
     lent_names_settle(c);
-    s->errand->lost_query = 0;
     s->exchange.saw_error = false;
 }
 

@@ -509,6 +509,13 @@ static bool is_behind_a_query(const struct client *c)
     return (kind == OP_QUERY || kind == OP_FUNCTION_CALL) && !expect_is_copying(e);
 }
 
+/* What it means depends on whether a PREPARE or DEALLOCATE in front of it works. */
+static bool is_behind_a_word(const struct client *c, char type)
+{
+    return c->sstate->errand->way.words != NULL && !c->link->expect.skipping &&
+           (type == FE_PARSE || type == FE_BIND || type == FE_DESCRIBE || type == FE_CLOSE);
+}
+
 /* A message of the extended protocol that needs no server, or not now. FEED_PASS: none of that. */
 static enum feed_step answer_extended(struct client *c, const struct feed_msg *m)
 {
@@ -613,7 +620,8 @@ static enum feed_step on_extended(struct client *c, struct feed_run *run, const 
     if (step != FEED_PASS)
         return step;
     if (c->server_batch) {
-        if (s->phase != PHASE_ATTACHED || is_full_of_pending(c) || is_behind_a_query(c))
+        if (s->phase != PHASE_ATTACHED || is_full_of_pending(c) || is_behind_a_query(c) ||
+            is_behind_a_word(c, m->type))
             return FEED_PARK;
         return pass_extended(
             c, run, m, m->is_whole && extended_is_refused(c, m, &err) ? &err : NULL);

@@ -187,10 +187,13 @@ WARM void follow_note_tag(struct client *c, struct slice tag)
 
     s->errand->string.ntags++;
     s->errand->string.ndone += is_of_string;
-    if (names_note_tag(&s->errand->way, serial) && slice_eq_str(tag, "DISCARD ALL")) {
+    if (lent_names_on_tag(c, serial, is_of_string ? s->errand->string.ndone - 1 : -1) &&
+        slice_eq_str(tag, "DISCARD ALL")) {
         note_discarded(s, &c->link->expect);
         c->kind->routed(c, s->ran_made ? ROUTED_CODE : ROUTED_DISCARD);
     }
+    if (names_nsql(&s->names) > SSTATE_MAX_SQL_NAMES)
+        s->pins |= PIN_BIT(PREPARED);
     if (e == NULL || e->serial != serial || (is_of_string && e->at + 1 != s->errand->string.ndone))
         return;
     s->errand->ends = e->next;
@@ -265,7 +268,7 @@ static void note_discard(struct client *c, const struct sql_stmt *st)
     if (slice_ieq_str(st->name, "all")) {
         s->errand->untied |= s->pins & ~PIN_BIT(SESSION_MODE);
         s->exchange.tx_is_over = !is_in_block(s);
-        names_drop_all(&c->sstate->errand->way, &c->link->preps, lent_names_run(c));
+        lent_names_word(c, NULL);
     } else if (slice_ieq_str(st->name, "temp") || slice_ieq_str(st->name, "temporary")) {
         s->pins &= ~PIN_BIT(TEMP_TABLE);
     }

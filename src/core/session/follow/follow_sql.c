@@ -74,25 +74,17 @@ void follow_sql_load_names(struct client *c, struct feed_run *run, struct slice 
     put_named(c, run, st->name, 0);
 }
 
-/* PREPARE is sent: from here on there is a statement of that name, unless it fails. */
+/* PREPARE is sent: with its tag there is a statement of that name. */
 void follow_sql_note_prepare(struct client *c, const struct sql_stmt *st, struct slice sql)
 {
-    struct sstate *s = c->sstate;
     struct names_entry *n;
 
-    if ((size_t)st->offset + st->len > sql.n || st->name.n == 0 ||
-        names_find(&s->names, st->name) != NULL)
+    if ((size_t)st->offset + st->len > sql.n || st->name.n == 0)
         return;
     n = names_entry_new(st->name);
     n->sql = mem_strndup(sql.p + st->offset, st->len);
     n->content = hash_bytes(n->sql, st->len, 5) | 1;
-    n->made = lent_names_run(c);
-    s->errand->way.nnew++;
-    names_put(&s->names, n);
-    prepset_set_named(&c->link->preps, st->name, n->content);
-    if (names_nsql(&s->names) > SSTATE_MAX_SQL_NAMES)
-        s->pins |= 1U << PIN_REASON_PREPARED;
-    s->errand->untied &= ~(1U << PIN_REASON_PREPARED);
+    lent_names_word(c, n);
 }
 
 /* Of an op of the present loan, never the same twice. */
@@ -336,16 +328,5 @@ WARM void follow_sql_before(struct client *c, struct feed_run *run, const struct
 
 void follow_sql_note_deallocate(struct client *c, const struct sql_stmt *st)
 {
-    struct names_entry *n;
-
-    if ((st->flags & SQL_F_ALL) != 0) {
-        names_drop_all(&c->sstate->errand->way, &c->link->preps, lent_names_run(c));
-        return;
-    }
-    n = names_find(&c->sstate->names, st->name);
-    if (n == NULL)
-        return;
-    n->was_loaded = prepset_named(&c->link->preps, st->name) == n->content;
-    prepset_set_named(&c->link->preps, st->name, PREPSET_DOUBTFUL); /* it may fail */
-    names_drop(&c->sstate->errand->way, n, lent_names_run(c));
+    lent_names_word(c, (st->flags & SQL_F_ALL) != 0 ? NULL : names_entry_new(st->name));
 }

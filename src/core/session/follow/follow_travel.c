@@ -52,11 +52,10 @@ bool follow_can_travel(const struct client *c)
 static bool is_first_try(const struct errand *t)
 {
     return t->way.npending == 0 && t->savepoints.newest == NULL && t->ends == NULL &&
-           t->ended == NULL && t->portals == NULL && t->way.dropped == NULL &&
-           t->way.drops == NULL && t->home == NULL && t->early.len == 0 && t->refusal == NULL &&
-           t->last_words == NULL && paramset_is_empty(&t->told) && t->nresent == 0 &&
-           t->nunfit == 0 && t->nskip == 0 && t->refused_us == 0 && t->not_before_us == 0 &&
-           t->homeless_until_us == 0;
+           t->ended == NULL && t->portals == NULL && t->way.words == NULL && t->home == NULL &&
+           t->early.len == 0 && t->refusal == NULL && t->last_words == NULL &&
+           paramset_is_empty(&t->told) && t->nresent == 0 && t->nunfit == 0 && t->nskip == 0 &&
+           t->refused_us == 0 && t->not_before_us == 0 && t->homeless_until_us == 0;
 }
 
 /* Of its transaction, if it is in one, there is nothing yet but a BEGIN that no server has seen. */

@@ -102,8 +102,8 @@ HOT void errand_end(struct client *c)
         return;
     ASSERT(s->errand->way.npending == 0 && s->errand->savepoints.newest == NULL &&
            s->errand->ends == NULL && s->errand->ended == NULL && s->errand->portals == NULL &&
-           s->errand->wait == NULL && s->errand->way.dropped == NULL &&
-           s->errand->way.drops == NULL && list_is_detached(&s->errand->homeless_node));
+           s->errand->wait == NULL && s->errand->way.words == NULL &&
+           list_is_detached(&s->errand->homeless_node));
     errand_free(c->ss, s);
     if (loop_now_us(c->ss->loop) >= c->ss->giving.due_us)
         sessions_on_idle(c);

@@ -10,14 +10,8 @@
 
 HOT static struct names_heard heard_of(const struct client *c)
 {
-    const struct sstate *s = c->sstate;
-
     return (struct names_heard){.preps = c->link == NULL ? NULL : &c->link->preps,
-        .saw_error = s->exchange.saw_error,
-        .tx_status = c->link == NULL ? 'I' : c->link->tx_status,
-        .ntags = s->errand->string.serial != 0 ? s->errand->string.ndone : -1,
-        .string = s->errand->string.serial - 1,
-        .lost_query = s->errand->lost_query};
+        .tx_status = c->link == NULL ? 'I' : c->link->tx_status};
 }
 
 HOT void lent_names_push(struct client *c, enum names_pending_kind kind, struct prep *prep,
@@ -33,12 +27,23 @@ HOT void lent_names_unnamed(struct client *c, struct prep *prep)
         &c->sstate->errand->way, prep, expect_next_serial(&c->link->expect), c->link->epoch);
 }
 
-struct names_run lent_names_run(struct client *c)
+void lent_names_word(struct client *c, struct names_entry *entry)
 {
-    c->sstate->errand->op_flags |= OP_TAGS;
-    return (struct names_run){.serial = expect_next_serial(&c->link->expect),
-        .at = c->sstate->errand->string.at,
-        .state = NAMES_RUN_SENT};
+    struct errand *t = c->sstate->errand;
+
+    t->op_flags |= OP_TAGS;
+    names_word_push(&t->way, entry, expect_next_serial(&c->link->expect), t->string.at);
+}
+
+bool lent_names_on_tag(struct client *c, uint32_t serial, int at)
+{
+    struct errand *t = c->sstate->errand;
+
+    if (t->way.words == NULL)
+        return false;
+    if (t->way.npending > 0)
+        lent_names_settle_told(c, c->link);
+    return names_note_tag(&t->way, &c->link->preps, serial, at);
 }
 
 void lent_names_undo(struct client *c)
@@ -76,6 +81,6 @@ HOT void lent_names_settle(struct client *c)
     if (c->link != NULL)
         n = expect_take_notes(&c->link->expect, &worked);
     names_settle_first(w, &heard, n, worked);
-    if ((c->link == NULL || expect_is_quiet(&c->link->expect)) && names_settle_sql(w, &heard))
+    if ((c->link == NULL || expect_is_quiet(&c->link->expect)) && names_forget_words(w, &heard))
         s->loan.doubt = LOAN_MAY_LACK;
 }
