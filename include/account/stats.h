@@ -32,7 +32,7 @@
 
 struct link;
 
-/* Of one client. Times are those of loop_now_us; 0: not going on. */
+/* The clocks of one client. Times are those of loop_now_us; 0: not going on. */
 struct client_stats {
     struct dbstats_row *row;
     int64_t taken_us; /* the present request arrived */

@@ -24,13 +24,13 @@ struct rows_worker;
 struct shm;
 struct sql_cache;
 
-/* Of one client, while something is under way. */
+/* The statement of one client, while something is under way. */
 struct client_stmt {
     stmtstats_handle handle;  /* what was sent or bound last; stays, for it may be bound unnamed */
     struct stmtstats_use use; /* so far; took_us is not told before the end */
 };
 
-/* Of the worker; all of it lives longer. */
+/* What a worker gives; all of it lives longer. */
 struct stmts_worker {
     struct shm *shm;
     struct sql_cache *sql_cache;
@@ -56,7 +56,7 @@ struct stmts *stmts_new(const struct stmts_worker *of);
 void stmts_free(struct stmts **s);
 /* Nothing is under way: they are counted from now on. */
 void stmts_begin(struct stmts *s);
-/* Of the client in that row. */
+/* The statement of the client in that row. */
 struct client_stmt *stmts_of(struct stmts *s, int32_t row);
 
 /* A text is sent. */

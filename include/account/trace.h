@@ -12,7 +12,7 @@
 #include "base/hot.h"
 #include "base/slice.h"
 
-/* Of one client, whose messages are told. */
+/* The answers to one client, whose messages are told. */
 struct client_replies {
     uint32_t body_left; /* of a server's message that was passed on in part */
     uint32_t repeats;   /* of `last`, not told yet */

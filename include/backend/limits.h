@@ -152,7 +152,7 @@ bool limits_is_long_uneven(struct limits_scale *scale, bool is_uneven, int64_t n
 /* The worker but `but_not` whose client waits longest there, and since when; -1: there is none. Use
  * -1 for `but_not` to ask for all. */
 int limits_find_oldest(const struct shm *shm, int id, int but_not, int64_t *since_us);
-/* As quota_may_swap, for the entry `id`. */
+/* quota_may_swap for the entry `id`. */
 bool limits_may_swap(struct shm *shm, int id, int64_t now_us, int64_t least_us);
 /* How many idle links of a pool the worker has: written by it alone, as long as it knows the entry.
  * NULL: there is none. */

@@ -24,7 +24,7 @@ struct link_retire {
     char database[ROWS_NAME_BYTES];
 };
 
-/* As many are remembered, for links that are on their way to this worker meanwhile. */
+/* How many are remembered, for links that are on their way to this worker meanwhile. */
 #define RETIRE_KEPT 8
 
 struct link_retired {

@@ -51,7 +51,7 @@ struct log_context {
     uint32_t client_id;   /* as in SHOW POOL_CLIENTS, 0: none */
     int node;             /* of the link that the client has */
     int server_pid;       /* of that link; 0: it has none */
-    /* Of the statement that it runs, for jsonlog; NULL: none, or not known. */
+    /* The fingerprint of the statement that it runs, for jsonlog; NULL: none, or not known. */
     const char *fingerprint; /* as in SHOW POOL_STATEMENTS */
     const char *trace_id;    /* of its comment (traceparent) */
     const char *span_id;

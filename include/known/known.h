@@ -21,7 +21,7 @@ struct route_rules;
 struct view;
 struct known;
 
-/* Of the worker; all of it lives longer. */
+/* What a worker gives; all of it lives longer. */
 struct known_worker {
     struct shm *shm;
     struct loop *loop;

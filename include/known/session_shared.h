@@ -34,7 +34,7 @@ void session_count_sub(struct session_shared *s, int ordinal);
 void session_count_move(struct session_shared *s, int from_ordinal, int to_ordinal);
 /* Clients of all workers. */
 int session_count_all(const struct shm *shm);
-/* As session_count_add, of those in the virtual database, who are no clients. */
+/* session_count_add for those in the virtual database, who are no clients. */
 bool session_admin_add(struct session_shared *s, int ordinal, int limit);
 void session_admin_sub(struct session_shared *s, int ordinal);
 /* Since when the login of that worker that has been silent for longest owes an answer; 0: none. */
@@ -42,8 +42,8 @@ _Atomic int64_t *session_silent_cell(struct session_shared *s, int ordinal);
 /* The worker of the one that has been silent for longest of all, since before `before_us`, which
  * nobody else is given until that worker has looked again; -1: there is none. */
 int session_take_silent(struct session_shared *s, int64_t before_us);
-/* Of all clients that are there, and of all who were: a worker's clients may be elsewhere when it
- * dies, and its successor must not give their numbers again. */
+/* A number that no client has had: a worker's clients may be elsewhere when it dies, and its
+ * successor must not give their numbers again. */
 uint32_t session_next_client_id(struct session_shared *s, int ordinal);
 /* When (loop_now_us) a client was sent from one worker to another the last time. */
 void session_note_move(struct session_shared *s, int64_t now_us);
@@ -84,7 +84,7 @@ static inline bool count_is_of_rows(enum count_kind kind)
     return kind <= COUNT_DELETE;
 }
 
-/* By the first word, cheaply. */
+/* The kind of a statement by its first word, cheaply. */
 enum count_kind count_kind_of(struct slice sql);
 /* One more, by the worker of `ordinal`, on `node`; not for a server of pools.conf. */
 void session_count(struct session_shared *s, int ordinal, int node, enum count_kind kind);

@@ -49,7 +49,7 @@ enum login_pcp {
     LOGIN_PCP_SCRAM /* a verifier */
 };
 
-/* Of a client that asks for the virtual database. */
+/* What is there of a client that asks for the virtual database. */
 struct login_console {
     uint8_t pcp;             /* enum login_pcp */
     uint32_t pcp_iterations; /* of its verifiers; 0: it has none */

@@ -105,9 +105,8 @@ static inline bool stream_is_clogged(struct stream *s)
         stream_flush(s);
     return s->out != NULL;
 }
-/* As stream_send does, for a peer that can do nothing before it has this: ahead of what others are
- * told at the end of the turn, in one piece with what is kept for it. -1, too, when it is closed.
- */
+/* stream_send for a peer that can do nothing before it has this: ahead of what others are told at
+ * the end of the turn, in one piece with what is kept for it. -1, too, when it is closed. */
 int stream_send_ahead(struct stream *s, const char *p, size_t n);
 /* Closes a socket that nothing watches any more: behind all that is kept for the end of the turn.
  */

@@ -25,7 +25,7 @@ enum qcache_reason {
 #undef QCACHE_REASON
     QCACHE_REASON_COUNT
 };
-/* As PGPOOL EXPLAIN shows it. */
+/* The words of PGPOOL EXPLAIN for a reason. */
 const char *qcache_reason_text(enum qcache_reason r);
 
 /* --- qcache_text.c: what the text says --- */
@@ -65,7 +65,8 @@ bool qcache_leaves_no_trace(const struct sql_facts *facts, const struct qcache_j
 /* With what the catalogue says: does it write more than it names, and less than it might? `j` NULL:
  * nothing is known. Without QCACHE_W_FUNCTIONS. */
 uint32_t qcache_judged(uint32_t writes, const struct qcache_judgement *j);
-/* Of a session that is tied nobody knows what that leaves in it: settings, temporary tables. */
+/* Whether code may run that leaves settings or temporary tables behind: in a session that is tied
+ * nobody knows of them. */
 bool qcache_may_run_code(
     const struct sql_facts *facts, uint32_t writes, const struct qcache_judgement *j);
 /* Behind one of these in its transaction the catalogue's answer from outside of it may be wrong: a

@@ -75,7 +75,8 @@ unsigned qcache_row_reads(const struct qcache_judgement *j, const struct qcache_
 unsigned qcache_row_writes(const struct qcache_judgement *j, const struct qcache_row *row,
     const struct qcache_params *params, cache_cell database, cache_cell cell[QCACHE_ROW_WRITES]);
 
-/* Of no table: the cell of `table` with it is that of what names mean (results_ask.c). */
+/* The number of no table: the cell of `table` with it is that of what names mean (results_ask.c).
+ */
 #define QCACHE_OID_NONE 0
 /* All results of a text depend on it: for PGPOOL SET CACHE DELETE. */
 cache_cell qcache_cell_text(cache_cell database, struct slice user, struct slice text);

@@ -78,7 +78,7 @@ struct repl_copy_plan {
 /* A statement that takes numbers of more is refused. */
 #define REPL_MAX_SEQUENCES 8
 
-/* As many modes as tables that are read are locked in. */
+/* In how many modes tables that are read are locked. */
 #define REPL_MAX_LOCKS 2
 
 struct repl_plan {

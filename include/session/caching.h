@@ -47,7 +47,7 @@ struct results_ops {
     /* The query that `query` or `batch` was told of is about to be sent, on the client's link.
      * facts == NULL: a query that nobody has looked into, or a function call. */
     void (*sent)(struct client *c, struct slice sql, const struct sql_facts *facts);
-    /* Of a sequence: a Bind, p == NULL: of what is not known. */
+    /* A Bind of a sequence is about to be sent; p == NULL: of a statement that is not known. */
     void (*bound)(struct client *c, const struct prep *p, struct slice values);
     /* All that came was looked at: what is not under way by now is parked. */
     void (*fed)(struct client *c);
@@ -80,7 +80,8 @@ struct results_ops {
 
 /* ---- what is kept with a client ---- */
 
-/* Of its errand, which there is, and ends with it. Set to NULL: nothing. */
+/* What the cache keeps with the client's errand, which there is, and ends with it. Set to NULL:
+ * nothing. */
 struct results *client_results(const struct client *c);
 void client_set_results(struct client *c, struct results *r);
 /* Outside of those events: is there an errand? */
@@ -103,7 +104,7 @@ uint64_t client_last_link(const struct client *c);
  * VIEW_NO_NODE: not known. */
 int sstate_write_node(struct client *c);
 int client_node_of_writes(struct client *c);
-/* Of its transaction, as the client knows it. */
+/* The state of the client's transaction, as the client knows it. */
 char sstate_tx_status(const struct client *c);
 /* A transaction block is open for what is sent now, and stays so. */
 bool client_is_in_block(const struct client *c);
@@ -125,8 +126,8 @@ struct plan_found {
     uint64_t nfacts;
 };
 struct plan_found plan_found_of(const struct sessions *ss, const struct sql_facts *facts);
-/* As plan_facts: those that were found for this text, where they are valid still. `found` may be
- * NULL. */
+/* plan_facts: those that were found for this text, where they are valid still. `found` may be NULL.
+ */
 const struct sql_facts *plan_facts_still(
     struct sessions *ss, struct slice sql, const struct plan_found *found);
 /* The statement of this Parse body (behind the name), judged, counted for the caller. */

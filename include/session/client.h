@@ -59,7 +59,7 @@ struct native *client_native(const struct client *c);
 
 /* ---- what it is ---- */
 
-/* Of its worker. */
+/* All sessions of the client's worker. */
 struct sessions *client_sessions(const struct client *c);
 /* False: it was ended, and nothing more is to be done for it. It is there until the turn of the
  * loop is over, without its link: who only returns need not ask. */
@@ -73,7 +73,7 @@ struct pool *client_pool(const struct client *c);
 const struct paramset *client_startup_params(const struct client *c);
 /* What PGPOOL SET can change, as it is for this one now. */
 const struct conf_session *client_conf(const struct client *c);
-/* Of its row in shared memory; ROWS_NO_ROW: it has none. */
+/* The number of the client's row in shared memory; ROWS_NO_ROW: it has none. */
 int32_t client_row_index(const struct client *c);
 /* True when the server may read `text` otherwise than our parser does: what a backslash means
  * depends on standard_conforming_strings, and on the encoding. */

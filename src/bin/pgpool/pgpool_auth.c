@@ -272,8 +272,8 @@ static bool look_up(struct check *k, const struct auth_way *way, bool is_needed)
     return rc > 0;
 }
 
-/* As clients are judged: the word of the servers, else that of the file. An md5 secret of the
- * servers gives way to the same password, readable, in the file. */
+/* Finds the secret as clients are judged: the word of the servers, else that of the file. An md5
+ * secret of the servers gives way to the same password, readable, in the file. */
 static void find_secret(struct check *k)
 {
     const struct passwd_entry *e =

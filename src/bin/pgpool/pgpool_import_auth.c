@@ -29,7 +29,7 @@ static const char *setting(const struct imp *imp, const char *key, const char *i
     return item == NULL ? initial : item->value;
 }
 
-/* As pool_hba.conf has it. */
+/* Writes a name as pool_hba.conf has it. */
 static void put_name(struct buf *out, const char *name)
 {
     buf_put_byte(out, '"');

@@ -163,7 +163,7 @@ static int compare_rows(const struct top_table *t, int a, int b)
     return t->is_descending ? -order : order;
 }
 
-/* By merging, so that rows which compare equal keep their order from one look to the next. */
+/* Sorts by merging, so that rows which compare equal keep their order from one look to the next. */
 static void merge_sort(struct top_table *t, int *rows, int n, int *spare)
 {
     int half = n / 2;

@@ -12,7 +12,7 @@
 
 #include "account/said.h"
 
-/* As pgpool-II. */
+/* How much of a text is logged, as pgpool-II does. */
 #define SAID_TEXT_MAX 1023
 /* A client that keeps more names than this loses the oldest. */
 #define SAID_MAX 512
@@ -25,7 +25,7 @@ struct said_name {
     char bytes[];
 };
 
-/* Of one client. */
+/* The statements and portals of one client. */
 struct said_book {
     struct hash_node node;
     const void *client;
@@ -109,7 +109,7 @@ static struct slice text_of(const struct said_book *book, char what, struct slic
     return n == NULL ? slice_of("", 0) : n->text;
 }
 
-/* Of a message that has not arrived as a whole: what is there. */
+/* What is there of a message that has not arrived as a whole. */
 static struct slice rest_of(struct wire_reader *r, struct slice body, struct slice behind)
 {
     struct slice text = wire_get_cstr(r);

@@ -166,7 +166,7 @@ bool admin_kill_find(const struct admin_kill *k, const struct shm *shm, int node
 #define NOT_A_SUPERUSER "pgpool: of a superuser"
 #define NOT_A_MEMBER    "pgpool: of another role"
 
-/* Of the statement and the portal. */
+/* The name of the statement and of the portal. */
 static const char OWN_NAME[] = "pgp_kill";
 
 /* The name goes as its bytes, as servers compare names at a login: nothing in the session decides

@@ -43,7 +43,7 @@ void admin_rows_status(const struct admin_sources *src, struct admin_rows *out)
     conf_show_status(&show);
 }
 
-/* As ctime, without its newline: "Wed Jan 31 12:00:00 2024". */
+/* Writes a time as ctime does, without its newline: "Wed Jan 31 12:00:00 2024". */
 static void put_start_time(int64_t at_us, struct buf *out)
 {
     char text[64] = "";

@@ -32,9 +32,9 @@ static const struct link_pool_ops pool_ops = {.on_added = pool_link_added,
     .on_role_vouched = pool_role_vouch,
     .on_gone = pool_link_gone};
 
-/* Of the wall clock to the loop's. That one stands still within a turn, so that it is not asked:
- * who was held up here would be ahead of the monitor from then on, and wait for probes that have
- * been. */
+/* How far the wall clock is ahead of the loop's. That one stands still within a turn, so that it is
+ * not asked: who was held up here would be ahead of the monitor from then on, and wait for probes
+ * that have been. */
 static int64_t wall_offset_us(void)
 {
     struct timespec wall;

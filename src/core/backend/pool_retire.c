@@ -14,7 +14,7 @@
 #include "link_int.h"
 #include "pool_int.h"
 
-/* Of a role that was made anew nobody has said yet that it may log in. */
+/* Forgets a role that was made anew: nobody has said yet that it may log in. */
 static void forget(struct link *link, const struct link_retire *what)
 {
     struct pool *pool = link->pool;

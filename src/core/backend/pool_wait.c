@@ -118,8 +118,8 @@ bool pool_frees_soon(const struct pool *pool)
     return pool->nbusy > 0 && loop_now_us(pool->be->loop) - pool->freed_us < POOL_PATIENCE_US;
 }
 
-/* By the age of the lines alone, links would travel to and fro between workers that both have
- * enough of them, whenever one of them is not scheduled for a moment. */
+/* Finds an older line. By the age of the lines alone, links would travel to and fro between workers
+ * that both have enough of them, whenever one of them is not scheduled for a moment. */
 int pool_find_older(struct pool *pool)
 {
     struct backend *be = pool->be;

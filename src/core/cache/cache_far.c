@@ -244,7 +244,7 @@ static void bump_failed(struct cache_far *f)
     cache_gens_off(f->c->gens, CACHE_OFF_FAR);
 }
 
-/* Of a bump or a bar. */
+/* Tells the end of a bump or a bar. */
 static void tell_done(struct cache_far_call *call, bool is_done)
 {
     struct cache_far_call is = *call;
@@ -258,7 +258,7 @@ static void tell_done(struct cache_far_call *call, bool is_done)
         is.done(is.ctx, is_done);
 }
 
-/* Of a batch; `r` NULL: nothing came in time. */
+/* Tells what a batch has found; `r` NULL: nothing came in time. */
 static void tell_found(struct cache_far_call *call, const struct far_req *r)
 {
     struct cache_far_call is = *call;
@@ -299,7 +299,7 @@ static void call_timeout(struct timer *t)
         far_line_check(f->line);
 }
 
-/* Of these, who still waits. */
+/* Tells those of the requests that still wait. */
 static void tell_all(struct far_req *const *reqs, unsigned n)
 {
     unsigned i;

@@ -104,7 +104,8 @@ struct far_question {
     bool is_dead[CACHE_FAR_SERVERS];
 };
 
-/* Of those among them that are look-ups; false: none is, and nothing is to be freed. */
+/* Makes the questions of those requests that are look-ups; false: none is, and nothing is to be
+ * freed. */
 bool far_question_make(
     struct far_question *q, struct far_conn *c, struct far_req *const *reqs, unsigned n);
 void far_question_free(struct far_question *q);
@@ -138,7 +139,7 @@ struct far_paid {
     int64_t saved_us;
     bool is_sampled;
 };
-/* Of those that were asked for lately, by their places. */
+/* What look-ups of texts that were asked for lately have cost and saved, by their places. */
 #define FAR_PAYS_TEXTS 256
 struct far_pays {
     struct far_paid paid[FAR_PAYS_TEXTS];

@@ -204,8 +204,8 @@ static void note_unfed(struct decide *d, int node, int64_t now_us)
               "pcp_detach_node keeps reads away; pcp_recovery_node rebuilds it.";
 }
 
-/* By bytes alone nobody would notice for hours where little is written. One that is fed by an
- * archive alone lacks nothing between two files. */
+/* Tells of a standby that receives nothing: by bytes alone nobody would notice for hours where
+ * little is written. One that is fed by an archive alone lacks nothing between two files. */
 void decide_lag_tell_unfed(struct decide *d, int node, int64_t now_us)
 {
     struct decide_node *n = &d->node[node];

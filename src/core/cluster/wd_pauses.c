@@ -40,8 +40,8 @@ bool wd_pauses_set(struct wd_pauses *p, const char *database, bool is_on)
     return true;
 }
 
-/* Of one database. What the log has changed is followed, unless it is so here already; else what
- * was changed here is for the log. */
+/* What is to be done about one database. What the log has changed is followed, unless it is so here
+ * already; else what was changed here is for the log. */
 static enum wd_pauses_do judge(struct wd_pauses *known, const struct wd_pauses *here,
     const struct wd_pauses *agreed, const char *database)
 {

@@ -80,7 +80,7 @@ void conf_report_add(struct conf_report *report, enum conf_severity severity, co
     report->issue[report->n++] = issue;
 }
 
-/* By file, then by line; what is about a file as a whole comes after its lines. */
+/* Orders findings by file, then by line; what is about a file as a whole comes after its lines. */
 static int conf_report_order(const void *a, const void *b)
 {
     const struct conf_issue *ia = a;

@@ -99,7 +99,8 @@ static bool conf_is_blank(char c)
 
 /* ---- booleans ---- */
 
-/* As PostgreSQL: on, off, true, false, yes, no, 1, 0 and any beginning of them that is not two. */
+/* Takes a boolean as PostgreSQL does: on, off, true, false, yes, no, 1, 0 and any beginning of them
+ * that is not two. */
 static int conf_parse_bool(const char *value, bool *out)
 {
     static const struct {

@@ -146,8 +146,8 @@ enum auth_role_look {
     AUTH_ROLE_SURE  /* a server has answered just now */
 };
 
-/* Of auth_query about the user, who is not relayed with one: it judges; or it could not be asked,
- * and nobody is told that a password is wrong. */
+/* What auth_query has answered about the user, who is not relayed with an answer: it judges; or it
+ * could not be asked, and nobody is told that a password is wrong. */
 enum auth_answer { AUTH_ANSWER_NONE, AUTH_ANSWER_JUDGES, AUTH_ANSWER_UNSURE };
 
 /* What the first login of a name costs, spent in this order, once in a login. */

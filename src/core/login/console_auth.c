@@ -172,7 +172,8 @@ static struct auth_plan plan_stored(const struct client_auth *a, enum auth_ask a
         .reason = is_known ? NULL : "Neither admin_users, stats_users nor pcp.conf has the user."};
 }
 
-/* By pcp.conf, whatever the line of pool_hba.conf is for; only where it lets passwords in. */
+/* Judges by pcp.conf, whatever the line of pool_hba.conf is for; only where it lets passwords in.
+ */
 static bool plan_pcp(struct client_auth *a)
 {
     const struct hba_rule *rule = a->rule;

@@ -97,7 +97,8 @@ static struct ident *load_ident(struct login_auth *sa, bool *failed)
     return id;
 }
 
-/* Of workers that go on as before one speaks; one without rules concerns its clients alone. */
+/* Says that the rules were not loaded. Of workers that go on with the old ones only one speaks; one
+ * without rules concerns its clients alone. */
 static void say_not_loaded(struct login_auth *sa, const char *path)
 {
     static const char hint[] = "Correct what the lines before name (pgpool --check-config shows it "

@@ -587,7 +587,7 @@ void native_copy_begin(struct native *n)
 
 /* ---- what comes ---- */
 
-/* Of each message that a client may send: 'e' ends an exchange, 'c' is of a COPY, 'm' another. */
+/* Messages that a client may send: 'e' ends an exchange, 'c' is of a COPY, 'm' is another. */
 static const char kinds[UCHAR_MAX + 1] = {[FE_QUERY] = 'e',
     [FE_SYNC] = 'e',
     [FE_FLUSH] = 'e',

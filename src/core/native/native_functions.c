@@ -27,7 +27,7 @@ struct native_function {
     struct slice name; /* without its schema */
 };
 
-/* Of one database; a worker's, kept. */
+/* What a worker keeps of the functions of one database. */
 struct native_functions {
     struct native_functions *next;
     struct arena *arena;

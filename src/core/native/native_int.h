@@ -33,7 +33,7 @@ struct route_question;
 #define NATIVE_HELD_MAX (1024U * 1024)
 /* More than this is not read while an exchange runs. */
 #define NATIVE_AHEAD_MAX 262144
-/* Of more tables nothing is kept from one exchange to the next: 8 kB each. */
+/* How many tables are kept from one exchange to the next: 8 kB each. */
 #define NATIVE_TABLES_MAX 256
 /* Everybody. */
 #define NATIVE_ALL (-1)
@@ -461,7 +461,7 @@ void native_follow_schema(struct native *n);
 void native_note_schema(struct native *n, struct slice text, const struct sql_stmt *s);
 /* What runs may change what names mean, or make temporary tables, unseen. */
 void native_note_unseen(struct native *n);
-/* Of a transaction that has failed: what ends it, or a part of it. */
+/* Notes what ends a transaction that has failed, or a part of it. */
 void native_note_failed(struct native *n, enum sql_tx_op op);
 /* What the start-up packet says of names. */
 void native_names_begin(struct native *n);
@@ -490,7 +490,7 @@ void native_copy_begin(struct native *n);
 void native_copy_feed(struct native *n);
 /* A node has ended it before the client did. */
 void native_copy_broke(struct native_leg *leg);
-/* Of STEP_COPY_END and STEP_COPY_STOP. */
+/* The answer of STEP_COPY_END or STEP_COPY_STOP is there. */
 void native_copy_ended(struct native *n);
 void native_copy_stopped(struct native *n);
 
@@ -558,7 +558,7 @@ struct native_gate_ops {
     void (*keep)(struct native *n);
     void (*leave_to_control)(struct native *n);
     void (*leave)(struct native *n); /* harmless when it is outside */
-    /* Of STEP_GATE: its time is up; it is to be cancelled (false: it is inside by now). */
+    /* The time of STEP_GATE is up; it is to be cancelled (false: it is inside by now). */
     void (*on_timer)(struct native *n);
     bool (*cancel)(struct native *n);
     /* The client is gone. */
@@ -614,8 +614,8 @@ enum native_verdict native_batch_plan(struct native *n);
 bool native_batch_copies(struct native *n);
 
 /* native_prepared.c */
-/* By name, as it is behind what the exchange at hand does; NULL: there is none that is known. What
- * is found lives as long as the exchange. */
+/* A prepared statement, as it is behind what the exchange does; NULL: none is known. What is found
+ * lives as long as the exchange. */
 const struct native_change *native_prepared_find(struct native *n, struct slice name);
 void native_prepared_clear(struct native *n);
 /* An exchange begins to be planned; it prepares or closes something. */

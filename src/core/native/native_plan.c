@@ -196,7 +196,7 @@ HOT static const struct sql_facts *facts_of(struct native *n, struct slice sql)
     return sql_cache_get(n->ss->sql_cache, n->ss->scratch, sql, &same_layout);
 }
 
-/* Of a text in which only numbers are others than in those like it; NULL: that is not sure. */
+/* Facts of a text in which only numbers differ from those like it; NULL: that is not sure. */
 static const struct sql_facts *facts_of_its_like(struct native *n, struct slice sql)
 {
     const struct sql_facts *known;
@@ -270,7 +270,7 @@ static void be_everywhere(struct native_place *place, bool wraps)
     place->everywhere = true;
 }
 
-/* By a hint in front of it, or by primary_routing_query_pattern_list. */
+/* A hint in front of it or primary_routing_query_pattern_list keeps it on the main node. */
 static bool is_kept_by_text(const struct route_decision *d)
 {
     return d->reason == ROUTE_R_HINT || d->reason == ROUTE_R_COMMENT ||

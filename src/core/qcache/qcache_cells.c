@@ -215,7 +215,7 @@ static bool add_cells(struct reads *r, const struct qcache_equal *e, unsigned t)
     return true;
 }
 
-/* By the condition with the least values. False: all of the table is read. */
+/* Adds a table, by the condition with the least values. False: all of the table is read. */
 static bool add_table(struct reads *r, unsigned t)
 {
     const struct qcache_equal *best = NULL;

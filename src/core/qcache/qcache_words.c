@@ -166,7 +166,7 @@ static bool is_value_word(const struct words *w, uint32_t i)
     return words_is_any(w, i, values);
 }
 
-/* Of a single table all names are. */
+/* The table that a column's name is of. Where there is a single table all names are its own. */
 static bool table_called(const struct words *w, uint32_t i, uint8_t *table)
 {
     struct words_name name;

@@ -293,7 +293,7 @@ static uint32_t writes_of(const struct sql_stmt *s, struct slice text)
     }
 }
 
-/* Of several statements the offsets are those of this very text. */
+/* The text of one statement. Where there are several, the offsets are those of this very text. */
 static struct slice stmt_text(const struct sql_facts *facts, uint32_t i, struct slice text)
 {
     const struct sql_stmt *s = &facts->stmts[i];

@@ -50,7 +50,7 @@ bool repl_hides_execute(const struct sql_stmt *s)
            (s->kind == SQL_DDL || (s->flags & SQL_F_ANALYZE) != 0);
 }
 
-/* As PostgreSQL has it, which lets a transaction choose its level and lock before. */
+/* PostgreSQL, too, lets a transaction choose its level and lock before its snapshot. */
 bool repl_takes_no_snapshot(const struct sql_stmt *s)
 {
     switch (s->kind) {

@@ -72,7 +72,7 @@ bool repl_is_settled(const struct repl_work *w, uint32_t i);
 bool repl_constant_moves(struct slice quoted);
 /* What stands between the quotes: 'x', E'x', $tag$x$tag$. */
 struct slice repl_inside(struct slice quoted);
-/* As format_type says: what is written into it stays as it is written. */
+/* A type by format_type's name is a text: what is written into it stays as it is written. */
 bool repl_is_text_type(struct slice type);
 
 /* rewrite_calls.c: calls whose results differ. */

@@ -17,7 +17,7 @@
 
 #include "results_int.h"
 
-/* Of which kind a key is. */
+/* The kind of a key. */
 #define KEY_QUERY     'Q'
 #define KEY_DESCRIBED 'P' /* of the extended protocol, with the columns of its portal */
 #define KEY_ROWS      'R' /* of the extended protocol, without the columns of its portal */
@@ -91,7 +91,7 @@ static bool make_key(struct client *c, const struct look *l, const struct qcache
     return key->len <= CACHE_KEY_MAX;
 }
 
-/* Of what make_key has made. */
+/* The key that make_key has made. */
 static struct cache_key key_of(const struct results_worker *w)
 {
     return (struct cache_key){buf_slice(&w->key), w->key_hash};
@@ -193,7 +193,7 @@ static enum feed_step find(struct client *c, struct slice head, const struct qca
     return step == FEED_PARK ? results_far_wait(c) : step;
 }
 
-/* Of one statement that is answered. */
+/* Notes one statement that is answered. */
 HOT static void note_hit(struct client *c, const struct cache_hit *hit, struct slice sql)
 {
     struct results_worker *w = worker_of(c);

@@ -160,7 +160,7 @@ static void note_watch(struct results_telling *o, uint64_t watch)
     o->watch = watch;
 }
 
-/* Of no result. */
+/* A key of no result. */
 #define NO_KEY "watch"
 
 static void tell(struct results_telling *o)

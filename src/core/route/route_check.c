@@ -429,8 +429,8 @@ void route_check_views(struct route_case *c, const struct sql_stmt *stmt)
     }
 }
 
-/* Of several reasons the first, but none that the node of a read-only transaction does not care for
- * stands in front of one that it does. */
+/* Denies for a reason. Of several the first counts, but none that the node of a read-only
+ * transaction does not care for stands in front of one that it does. */
 static void deny(struct route_case *c, enum route_reason reason)
 {
     if (c->denied == ROUTE_R_NONE || (route_is_soft(c->denied) && !route_is_soft(reason)))

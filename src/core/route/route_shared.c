@@ -11,7 +11,7 @@
 
 #include "route_int.h"
 
-/* Of each kind and worker, however large relcache_size is. */
+/* How many of each kind a worker keeps at most, however large relcache_size is. */
 #define SHARED_MAX 16384
 /* Slots that one question may use. */
 #define WAYS 4

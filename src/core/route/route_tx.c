@@ -10,7 +10,8 @@
 
 #include <strings.h>
 
-/* Of no arguments but age(), which without a second one counts from today. */
+/* Functions about the transaction itself. They have no arguments, but for age(), which with one
+ * argument counts from today. */
 static bool asks_of_tx(const struct sql_func *f)
 {
     static const char *const name[] = {"pg_current_snapshot", "pg_current_xact_id_if_assigned",

@@ -70,8 +70,8 @@ enum login_negotiation { NEGOTIATION_DUE, NEGOTIATION_SPARED, NEGOTIATION_OVER }
 /* Of a login so far: AuthenticationOk was sent; the log was told of a refusal. */
 enum login_outcome { LOGIN_OPEN, LOGIN_LET_IN, LOGIN_REFUSED };
 
-/* Of its messages, which are logged? While none is, that costs a test of a byte per message or run
- * of replies. What pgpool sends and swallows itself is not in it. */
+/* Which of the client's messages are logged? While none is, that costs a test of a byte per message
+ * or run of replies. What pgpool sends and swallows itself is not in it. */
 struct client_trace {
     bool client;    /* log_client_messages */
     uint8_t server; /* enum conf_message_detail; 0: none */
@@ -254,7 +254,7 @@ void client_login_acquire(struct client *c);
 void client_login_put_ok(struct client *c, struct buf *out);
 
 /* client_link.c */
-/* Of a relayed session, once its login is over. */
+/* What the link of a relayed session says, once its login is over. */
 extern const struct link_owner_ops client_link_ops;
 /* False: it is another client's, which must not be; it went nowhere, and the link is closed. */
 bool client_is_its_reply(struct client *c, struct link *link);
@@ -404,7 +404,7 @@ struct slice client_row_statement(const struct client *c);
  * change. */
 const struct row_names *client_row_names(const struct client *c);
 
-/* Of its worker, as the settings are: are statements counted apart? */
+/* The worker's settings have changed: are statements counted apart? */
 void session_stmts_set(struct sessions *ss);
 /* What it runs, as SHOW POOL_STATEMENTS has it; false: that is not known. */
 bool client_stmts_fingerprint(const struct client *c, uint64_t *fingerprint);

@@ -86,7 +86,7 @@ struct client_kind {
     int (*change_mode)(struct client *c, int wanted, struct err *err);
     /* An idle one: may it go to another worker? */
     bool (*can_travel)(const struct client *c);
-    /* As the client knows it. */
+    /* The state of its transaction, as the client knows it. */
     char (*tx_status)(const struct client *c);
     /* What it has SET; p == NULL: nothing that we know of. */
     struct slice (*setting)(const struct client *c, const char *name);
@@ -129,7 +129,7 @@ struct client_kind {
         struct client *c, struct slice sql, struct admin_explain *out);
 };
 
-/* Of a worker. Tables: client_kinds.c. */
+/* The kinds of a worker's clients. Tables: client_kinds.c. */
 struct client_kinds {
     struct client_kind relayed;
     struct client_kind followed;

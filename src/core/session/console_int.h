@@ -10,7 +10,7 @@
 
 enum console_right { CONSOLE_NOT_IN, CONSOLE_MAY_LOOK, CONSOLE_MAY_ALL };
 
-/* Of a client that asks for the virtual database, from its start-up packet on. */
+/* What there is of a client of the virtual database, from its start-up packet on. */
 struct client_console {
     char tx;       /* as in ReadyForQuery */
     uint8_t right; /* enum console_right; who is in has one of the places of reserved_admin */

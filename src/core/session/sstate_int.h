@@ -534,7 +534,7 @@ bool follow_known_closed(struct client *c, const char *p, const char *end);
 /* Messages of the extended protocol that name statements; `msg` may be incomplete. */
 enum feed_step follow_parse(struct client *c, struct feed_run *run, struct slice msg);
 enum feed_step follow_bind(struct client *c, struct feed_run *run, struct slice msg, bool is_whole);
-/* Of this Bind more has come than the names, but not all: what it does depends on its values. */
+/* More of this Bind has come than the names, but not all: what it does depends on its values. */
 bool follow_bind_wants_whole(const struct client *c, struct slice msg);
 enum feed_step follow_describe(struct client *c, struct feed_run *run, struct slice msg);
 enum feed_step follow_close(struct client *c, struct feed_run *run, struct slice msg);

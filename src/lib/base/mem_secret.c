@@ -55,7 +55,7 @@ struct store {
     struct piece *free[CLASSES];
 };
 
-/* Of the process: OpenSSL and threads that derive keys need memory without knowing anybody. */
+/* One for the process: OpenSSL and threads that derive keys need memory without knowing anybody. */
 static struct {
     struct store first; /* touched by the process's first thread alone */
     /* Pieces of `first` that other threads have freed: they push, the first one takes all. */

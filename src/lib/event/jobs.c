@@ -20,8 +20,8 @@
 
 #include "event/loop.h"
 
-/* Of jobs that wait for others, and of those that only compute: the former must not keep the latter
- * from a thread. */
+/* Jobs that wait for others, and jobs that only compute: the former must not keep the latter from a
+ * thread. */
 enum job_class { JOB_WAITS, JOB_COMPUTES, JOB_CLASSES };
 static const unsigned job_threads_max[JOB_CLASSES] = {[JOB_WAITS] = 128, [JOB_COMPUTES] = 8};
 #define JOB_STACK_BYTES (512U * 1024)

@@ -228,7 +228,7 @@ COLD static void loop_note_stall(struct loop_stalls *s, uint64_t took_us)
         atomic_store_explicit(&s->max_us, took_us, memory_order_relaxed);
 }
 
-/* By the fine clock, which costs too much to be read at the end of each turn. */
+/* Measures by the fine clock, which costs too much to be read at the end of each turn. */
 COLD static void loop_sample(struct loop *lp)
 {
     static const int64_t limits_us[LOOP_TURN_LIMITS] = LOOP_TURN_LIMITS_US;

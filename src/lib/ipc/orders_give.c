@@ -144,8 +144,8 @@ void orders_tell_worker(const struct proc_env *env, int ordinal, const struct or
             "worker %d could not be told of an order: its mailbox is full", ordinal);
 }
 
-/* By mail also the worker that gives the order, so that it does not happen in the middle of a
- * client's message. */
+/* Tells all workers by mail, also the one that gives the order, so that it does not happen in the
+ * middle of a client's message. */
 void orders_tell(const struct proc_env *env)
 {
     struct order_mail m = {.kind = ORDER_LOOK};

@@ -22,7 +22,7 @@ struct stmtstats_region {
     uint32_t nworkers;
     uint32_t max;             /* statements of a worker */
     _Atomic uint32_t nresets; /* ordered so far */
-    /* Of each worker max + 1 rows. The first is that of all others. */
+    /* max + 1 rows of each worker. The first is that of all others. */
     struct stmtstats_row row[];
 };
 

@@ -25,7 +25,7 @@
 /* Nobody waits for more others than that: with 64 the slowest hundredth of many clients waits
  * longer (decisions/0019). */
 #define LATER_RUNS 12
-/* Of what is closed in one turn the rest is closed at once. */
+/* How many are kept to be closed at the end of a turn; others are closed at once. */
 #define LATER_CLOSES 16
 
 /* Bytes for one stream that follow each other. */

@@ -29,8 +29,8 @@ struct tls_context {
     bool verifies;
 };
 
-/* Of one stream. The session itself is made when the first bytes arrive: who asks for TLS and then
- * stays silent costs nothing more than this. */
+/* TLS of one stream. The session itself is made when the first bytes arrive: who asks for TLS and
+ * then stays silent costs nothing more than this. */
 struct tls {
     SSL *ssl;     /* NULL before the first bytes */
     SSL_CTX *ctx; /* of a server until then */

@@ -327,7 +327,7 @@ static bool is_still_main(struct recovery_job *job)
     return !job->has_stages || view_write_node(&ctl->view) == job->row.primary;
 }
 
-/* Of what a server that answers is there is no use. */
+/* There is no use of a server that answers so. */
 static bool is_wrong(struct recovery_job *job, const struct probe_report *report, struct err *err)
 {
     if (report->answer == PROBE_COMPLETE && !job->has_stages && !report->facts.in_recovery) {

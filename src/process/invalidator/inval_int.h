@@ -153,7 +153,7 @@ void inval_ask_next(struct inval_stream *s);
 
 /* inval_catalog.c: statements about the catalogue, and what they answer */
 const char *inval_catalog_sql(enum inval_ask ask, int version);
-/* Of the facts: whether it is a standby, which may be about to become the primary. */
+/* The server's facts say whether it is a standby, which may be about to become the primary. */
 bool inval_catalog_in_recovery(const PGresult *res);
 /* 0, or -1 and why there can be no stream. */
 int inval_catalog_judge(const PGresult *res, char why[CACHE_STREAM_WHY_BYTES]);

@@ -277,7 +277,8 @@ static bool read_row(struct inval_map *m, const struct map_table *t, struct slic
     return next == CHANGE_END;
 }
 
-/* Of a table and all above it: any write to it, and with `whole` one of nobody knows what. */
+/* Puts the cells of a table and all above it: any write to it, and with `whole` one of nobody knows
+ * what. */
 static void put_table(const struct sink *s, const struct map_table *t, bool whole)
 {
     const struct map_above *a;

@@ -35,7 +35,7 @@ static void hold(void *ctx, cache_cell cell, bool is_table)
         buf_put(&s->tables, &number, sizeof number);
 }
 
-/* As they were held: each by itself. */
+/* Releases cells as they were held: each by itself. */
 static void release(struct inval_stream *s, struct inval_cells *cells, uint64_t lsn)
 {
     struct cache_written written = {.lsn = lsn};

@@ -73,7 +73,7 @@ struct monitor {
     uint32_t wd_serial;   /* of the last word of the watchdog */
     bool is_wd_alone;     /* nobody leads, and this pgpool may act then */
     int64_t led_until_us; /* by the boot clock: nobody else leads before */
-    /* Of the last failover about each server, in the log of all pgpools. */
+    /* The number of the last failover about each server, in the log of all pgpools. */
     uint32_t wd_epoch[VIEW_MAX_NODES];
     bool is_seen_told;
     struct decide_facts facts; /* scratch: the probe's words in the decision's form */

@@ -28,7 +28,7 @@ static uint64_t get_u64(struct wire_reader *r)
     return high << 32 | wire_get_u32(r);
 }
 
-/* As many as one message holds. The others go with the next one: the answer says how far the
+/* How many entries one message holds. The others go with the next one: the answer says how far the
  * receiver has come. */
 static unsigned count_entries(const struct raft_append_entries *a)
 {

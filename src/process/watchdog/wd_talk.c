@@ -193,7 +193,7 @@ static void take_ping(struct wd *w, int from, struct wire_reader *r)
     buf_free(&out);
 }
 
-/* By how much a promise is shorter than ours would be. */
+/* How much shorter a promise is than ours would be. */
 static int64_t shorter_ms(struct wd *w, int from, int64_t theirs_ms)
 {
     int64_t ours_ms = wd_conf(w)->wd_election_timeout_ms;

@@ -147,7 +147,8 @@ static uint8_t state_of(struct wd *w, int i)
     return WD_MEMBER_LOADING;
 }
 
-/* Of one that does not count only the leader of then knew why; what we see of it tells as much. */
+/* What a member is. Why one does not count only the leader of then knew; what we see of it tells as
+ * much. */
 static uint8_t membership_of(const struct wd *w, int i, bool is_voter)
 {
     const struct wd_other *o = &w->other[i];

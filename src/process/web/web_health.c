@@ -142,8 +142,8 @@ static int count_nodes(const struct judge *j)
     return n;
 }
 
-/* Of the first server of which something was said: where all are down they mostly are so for one
- * reason. */
+/* Sets the cause of the first server of which something was said: where all are down they mostly
+ * are so for one reason. */
 static void set_first_cause(struct judge *j, int arg)
 {
     int i;

@@ -155,7 +155,7 @@ static void put_sample(struct web_json *j, const struct chart_sample *s, int nno
     web_json_close(j, ']');
 }
 
-/* Of those that are left out the most that waited is kept: a short jam is to be seen. */
+/* Of the samples that are left out the most that waited is kept: a short jam is to be seen. */
 static void put_samples(struct web_json *j, const struct chart_sample *ring, int64_t size,
     int64_t taken, int64_t wanted, int64_t points, int nnodes)
 {

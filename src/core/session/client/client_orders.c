@@ -628,7 +628,7 @@ static void kill_client(struct sessions *ss, uint32_t id)
         orders_tell_worker(ss->env, ordinal, &m);
 }
 
-/* By their numbers: the end of one may be the end of another, which would disturb a walk. */
+/* Ends clients by their numbers: the end of one may be that of another, and disturb a walk. */
 static void kill_database(struct sessions *ss, const char *database, uint32_t but)
 {
     uint32_t *ids = mem_alloc((ss->nclients + 1) * sizeof *ids);

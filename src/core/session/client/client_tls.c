@@ -22,7 +22,7 @@
 /* First byte of a TLS handshake; a startup packet of that length would be refused. */
 #define TLS_HANDSHAKE_BYTE 0x16
 
-/* Of a worker whose `ssl` is on. */
+/* TLS of a worker whose `ssl` is on. */
 struct session_tls {
     struct tls_context *ctx; /* NULL: the files were not usable when the worker started */
     struct tls_passphrase passphrase;

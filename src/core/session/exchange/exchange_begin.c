@@ -201,7 +201,7 @@ static void keep_tied(struct client *c, struct slice msgs)
     leg_keep(c, c->sstate->again.may_replan ? msgs : slice_of(NULL, 0));
 }
 
-/* Of an incomplete message the rest goes on as it comes, and is not kept. */
+/* The rest of an incomplete message goes on as it comes, so it is not kept. */
 static struct slice whole_or_none(struct slice msg)
 {
     return msg.n == message_bytes(msg.p) ? msg : slice_of(NULL, 0);

@@ -574,8 +574,8 @@ static void lost_loan(struct client *c, bool in_message)
     t->early = early;
 }
 
-/* Of the statements under way on it: what the link has told holds, unless all is sent again, and
- * the others came to nothing. */
+/* What the link has told of statements under way holds, unless all is sent again, and the others
+ * came to nothing. */
 static void lost_names(struct client *c, const struct loss *l)
 {
     struct sstate *s = c->sstate;

@@ -420,7 +420,7 @@ static void note_extended(struct client *c, const struct feed_msg *m)
         client_said(c, m->type, m->body);
 }
 
-/* As a server would, that has to be asked nothing for it. */
+/* Answers as a server would, which has to be asked nothing for it. */
 static enum feed_step tell_bad_flush(struct client *c)
 {
     struct err err;
@@ -681,7 +681,7 @@ static enum feed_step on_function_call(struct client *c, struct feed_run *run, s
     return FEED_PASS;
 }
 
-/* Of the data of a COPY, or its end. */
+/* A message of the data of a COPY, or its end. */
 static enum feed_step on_copy(struct client *c, char type)
 {
     struct sstate *s = c->sstate;

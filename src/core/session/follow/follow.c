@@ -274,7 +274,7 @@ static void note_discard(struct client *c, const struct sql_stmt *st)
     }
 }
 
-/* Of what holds for a transaction only this is followed: where its new objects go. */
+/* SET LOCAL is not followed, but for whether new objects may be temporary. */
 static void note_local_path(struct sstate *s, struct slice sql)
 {
     s->has_temp_path = s->has_temp_path || slice_contains(sql, "pg_temp");

@@ -73,7 +73,7 @@ static uint64_t merged(uint64_t before, uint64_t columns)
     return (columns & COLUMNS_TYPES) != 0 ? columns : (before & COLUMNS_TYPES) | columns;
 }
 
-/* Of an unnamed statement, to know it again: another may stand at its address by then. */
+/* Marks an unnamed statement, to know it again: another may stand at its address by then. */
 static uint64_t mark_of(const struct prep *p)
 {
     return p == NULL ? 0 : p->node.hash | 1;

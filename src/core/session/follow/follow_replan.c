@@ -109,7 +109,7 @@ static void replan_prep(struct client *c, struct feed_run *run, const struct pre
     prepset_remove(&c->link->preps, p->id);
 }
 
-/* Of what a Parse in the batch will make. */
+/* Drops the plan of what a Parse in the batch will make anew. */
 static void replan_parsed(struct client *c, struct feed_run *run, const struct batch_msg *m)
 {
     struct prep *p;

@@ -87,7 +87,7 @@ void follow_sql_note_prepare(struct client *c, const struct sql_stmt *st, struct
     lent_names_word(c, n);
 }
 
-/* Of an op of the present loan, never the same twice. */
+/* The number of an op of the present loan, never the same twice. */
 static uint64_t load_number(const struct client *c, uint32_t serial)
 {
     return c->link->epoch << 32 | serial;
@@ -274,7 +274,7 @@ static void before_prepare(struct client *c, struct feed_run *run, const struct 
         lent_put_sync(c, run);
 }
 
-/* As put_named. Who had the link before may have executed another one by it. */
+/* put_named. Who had the link before may have executed another statement by it. */
 static void load_executed(struct client *c, struct feed_run *run, struct slice name, unsigned depth)
 {
     struct names_entry *n = names_find(&c->sstate->names, name);

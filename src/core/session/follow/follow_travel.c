@@ -58,7 +58,7 @@ static bool is_first_try(const struct errand *t)
            t->refused_us == 0 && t->not_before_us == 0 && t->homeless_until_us == 0;
 }
 
-/* Of its transaction, if it is in one, there is nothing yet but a BEGIN that no server has seen. */
+/* False when something has happened in a transaction whose BEGIN no server has seen. */
 static bool has_just_begun(const struct sstate *s)
 {
     const struct errand *t = s->errand;

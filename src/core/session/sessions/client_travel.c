@@ -24,8 +24,8 @@
 /* Who has sent more than this that no server has seen is not looked at: it would not fit. */
 #define TRAVEL_CARRY_BYTES 32768
 
-/* Of one that waits for a link; follow the BEGIN of its transaction, if no server has seen it, and
- * what it has sent. */
+/* A client that waits for a link. The BEGIN of its transaction follows, if no server has seen it,
+ * and what it has sent. */
 struct waiting_mail {
     int64_t since_us; /* its place in the line */
     int64_t wait_us;  /* as in client_stats */

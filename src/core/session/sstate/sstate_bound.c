@@ -109,7 +109,7 @@ static bool is_one_of(struct slice s, const char *const *words)
     return false;
 }
 
-/* As the server reads it; how it abbreviates need not be known. */
+/* Takes a boolean as the server reads it; how it abbreviates need not be known. */
 static bool put_bool(struct buf *out, const struct value *v)
 {
     static const char *const yes[] = {"t", "true", "1", "on", "y", "yes", NULL};

@@ -237,7 +237,7 @@ static const struct sql_facts *facts_of_name(const struct client *c, const struc
     return facts->status == SQL_OK && facts->nstmts == 1 ? facts : NULL;
 }
 
-/* Of a PREPARE in SQL, which is looked at for each EXECUTE. */
+/* Whether a PREPARE in SQL may have effects, which is looked at for each EXECUTE. */
 static bool may_have_effects(const struct client *c, const struct names_entry *n)
 {
     static const char *const parts[] = {
@@ -327,7 +327,7 @@ static bool is_plain(const struct sql_facts *facts, struct slice sql)
     return e.changes == SSTATE_CHANGES_NOTHING;
 }
 
-/* Of a text that is plain. Texts like it differ in literals and comments alone. */
+/* Whether a plain text leaves no trace. Texts like it differ in literals and comments alone. */
 static bool is_traceless(enum count_kind kind, struct slice sql)
 {
     return kind == COUNT_SELECT && sql.n > 0 && memchr(sql.p, '(', sql.n) == NULL &&
