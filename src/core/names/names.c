@@ -341,7 +341,7 @@ bool names_forget_words(struct names_way *w, const struct names_heard *heard)
             is_unsure = heard->preps != NULL;
             continue;
         }
-        /* It may have come to its end, and to an error behind that. */
+        /* The word may have worked, with the error behind it. */
         name = slice_of(n->name, n->len);
         if (heard->preps != NULL && heard->tx_status != 'E' &&
             (n->sql != NULL || prepset_named(heard->preps, name) != 0))
