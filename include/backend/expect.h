@@ -113,10 +113,9 @@ char expect_take_made(struct expect *e);
 /* How many ops with OP_NOTE have ended since the last call (at most 64 are remembered), and which
  * of them worked: the oldest is bit 0. */
 unsigned expect_take_notes(struct expect *e, uint64_t *worked);
-/* What is owed, and what is sent until all of it is answered, is the client's, but its end is said
- * by the owner, who knows the outcome first: the ReadyForQuery that comes last is not passed on.
- * The owner says that it has heard of that (or has it no more so) with expect_take_hold: was it so?
- */
+/* Holds the end of what is owed, and of what is sent until all of it is answered: the client gets
+ * its answers, but not the last ReadyForQuery. The owner, who hears of the outcome first, says that
+ * itself. expect_take_hold ends the hold: was there one? */
 static inline void expect_hold(struct expect *e)
 {
     e->holds = true;

@@ -13,10 +13,10 @@ void feed_flush(struct client *c, struct feed_run *run);
 void feed_send(struct client *c, const char *p, size_t n);
 /* Puts bytes of our own making behind them. */
 void feed_put(struct feed_run *run, const char *p, size_t n);
-/* Call before pgpool says something by itself on a link that is quiet, where the client may be in
- * the midst of the data of a COPY that is over: the server reads that message to its end and
- * forgets it, and would take for part of it what comes next, and for messages what is left of it.
- * It is ended here. False: it is too long for that, and the session has ended. */
+/* Call before pgpool sends something of its own on a quiet link, where the client may be in the
+ * midst of a CopyData message of a COPY that has ended. The server still reads that message to its
+ * end; what pgpool sends would be taken for part of it. This fills the message up. False: it is too
+ * long for that, and the session has ended. */
 bool feed_end_ignored(struct client *c);
 /* True for a Flush that `link` will answer with an error: it has a body. While COPY FROM STDIN runs
  * the server ignores it all the same. */
@@ -30,10 +30,10 @@ enum feed_step feed_of_verdict(enum local_verdict v);
 struct slice feed_parse_sql(struct slice body);
 
 /* feed_notes.c: what is counted, kept and owed for messages that go to c->target. */
-/* What anything but a plain read may leave behind in its session is undone as soon as the client
- * leaves (link_reset.c). Others than function calls cannot do anything at once; should a view or an
- * operator hide one, it is undone a little later, before anybody else has the session. Returns true
- * when the text is one statement that reads: no DROP hides in it. */
+/* Notes whether a client's text may leave something behind in its session: all but plain reads may,
+ * and that is undone as soon as the client leaves (link_reset.c). What a view or an operator hides
+ * is undone a little later, before anybody else has the session. Returns true when the text is one
+ * statement that reads: no DROP hides in it. */
 bool feed_note_text(struct client *c, struct slice sql, enum count_kind kind);
 /* Keeps the book of prepared statements, counts what is executed. Returns the text of a Parse. */
 struct slice feed_note_extended(struct client *c, char type, struct slice msg);

@@ -536,9 +536,8 @@ static bool is_of_stale_plan(const struct errmsg *m)
            memmem(m->whole.p, m->whole.n, routine, sizeof routine) != NULL;
 }
 
-/* The result of a prepared statement has other columns now. Outside of a transaction, as long as
- * the client has seen nothing of the sequence and asks for the columns in it, a new plan will do.
- */
+/* The result of a prepared statement has other columns by now. Outside of a transaction, if the
+ * client has seen nothing of the sequence and asks for the columns in it, a new plan will do. */
 static bool is_stale_plan(struct client *c, const struct errmsg *m)
 {
     const struct sstate *s = c->sstate;

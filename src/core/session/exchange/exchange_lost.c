@@ -20,9 +20,7 @@
 #include "leg/leg_int.h"
 #include "lent/lent_int.h"
 
-/* How long reads keep away from a node whose link died, and how long until the next try to open
- * one.
- */
+/* How long reads keep away from a node whose link died, and how long until one is opened again. */
 #define LOST_AVOID_US 2000000
 #define LOST_RETRY_US 100000
 /* A read is made again so many times. */
@@ -263,9 +261,9 @@ static bool begins_one(const struct sstate *s, const struct expect *owed)
 }
 
 /* True when the client is in a transaction that it began, or may be: what it was told counts more
- * than what the link's last ReadyForQuery said. Several statements in one query are a transaction,
- * too, but not one that outlives the query, and so is a sequence, unless there is a BEGIN in it; a
- * SAVEPOINT in it fails. In statement mode none does. */
+ * than the link's last ReadyForQuery. Several statements in one query are a transaction, too, but
+ * none that outlives the query. So is a sequence, unless there is a BEGIN in it; a SAVEPOINT in it
+ * fails. In statement mode there is none. */
 static bool is_in_transaction(const struct sstate *s, const struct link *link)
 {
     if (s->mode == CONF_POOL_STATEMENT)

@@ -107,10 +107,9 @@ static void prep_own(struct client *c, struct slice body, struct prep **p)
     *p = follow_prep_with(c, body, hash_bytes(parse, sizeof parse, 7));
 }
 
-/* A name that is taken: the server says so itself, once it has one of that name. What the link has
- * under it is not relied on, unless SQL made it: it may have been skipped behind an error. A word
- * that ends a transaction is parsed in a failed one, too, for others of the kind get as far there.
- * (What SQL made is there in any other.) */
+/* A Parse of a name that is taken goes to the server, which refuses it when it has a statement of
+ * that name. The link may lack it, unless SQL made it: its Parse may have been skipped behind an
+ * error. So a ROLLBACK is parsed under the name first, which works in a failed transaction, too. */
 static enum feed_step parse_duplicate(struct client *c, struct feed_run *run, struct names_entry *n)
 {
     struct slice name = slice_of(n->name, n->len);

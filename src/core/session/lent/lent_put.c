@@ -31,10 +31,10 @@ HOT bool lent_must_reset(const struct client *c, const struct link *link)
            (link->last_client != 0 && link == c->sstate->kept);
 }
 
-/* Functions and triggers may have set what nobody saw, made tables, or taken locks: not for another
- * client, and locks not for ever. What is known to be set is gone, too, and is set again. First
- * goes what could make the rest fail: another user, a statement_timeout. True when something is to
- * be sent; *safe: no server refuses it. */
+/* Puts a reset in front of another client's statements: functions and triggers may have set what
+ * nobody saw, made tables, or taken locks. What is known to be set is gone, too, and is set again.
+ * First goes what could make the rest fail: another user, a statement_timeout. True when something
+ * is to be sent; *safe: no server refuses it. */
 static bool reset_for_another(struct client *c, struct buf *sql, bool *safe)
 {
     struct link *link = c->link;

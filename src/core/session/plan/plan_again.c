@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: PostgreSQL
  * plan_again.c: what of a client's messages may be sent again, elsewhere, when their link dies
- * or refuses them. Runs in: workers. Must never: call such what may have been done, in whole or in
- * part.
+ * or refuses them. Runs in: workers. Must never: call such what may have been done, even in part.
  */
 #include "config.h"
 

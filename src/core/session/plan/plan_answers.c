@@ -17,9 +17,8 @@
 #include "sstate_int.h"
 
 /* What gives names without a schema their meaning: the role, and whatever the session set. Hashes
- * will do: taken for another's, an answer sends a write to a standby at the worst, which refuses
- * it.
- */
+ * will do: an answer that is taken for another's sends a write to a standby at worst, which
+ * refuses. */
 HOT struct route_scope plan_scope(const struct client *c)
 {
     const struct pool *pool = c->pool;

@@ -123,9 +123,9 @@ static void client_on_end(struct client *c, int errnum)
         client_leave(c);
 }
 
-/* While its input waits the client may go, or close its sending half: the two look the same. What
- * runs may end. Whoever waits for a link has nothing running: its place in the queue is soon for
- * others, but not sooner than a link takes that only has to come from another worker. */
+/* While a client's input waits it may go, or close its sending half: the two look the same. What
+ * runs may end. A client that waits for a link has nothing running: its place in the line is soon
+ * given to others, but not sooner than a link takes that only has to come from another worker. */
 static void client_on_hung_up(struct stream *s, bool is_broken)
 {
     struct client *c = client_of_stream(s);
