@@ -22,9 +22,9 @@
 #include "base/slice.h"
 #include "crypto/secret.h"
 
-/* Users remembered at most; the one unused for longest is forgotten, but not what opens the servers
- * of one who has pools. Names that nobody proved to have, be it that auth_query knows them or not,
- * are apart: anybody can say any number of those. */
+/* How many users are remembered; the one unused for longest is forgotten, but not what opens the
+ * servers of one who has pools. Names that nobody proved to have are kept apart, whether auth_query
+ * knows them or not: anybody can say any number of those. */
 #define AUTH_BOOK_USERS    4000
 #define AUTH_BOOK_UNPROVED 200
 

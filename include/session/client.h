@@ -99,9 +99,9 @@ void client_resume(struct client *c);
 /* Reads on, unless something stands against it: who had to pause for a link that could take no more
  * would wait for it for ever when that link is gone. */
 void client_read_on(struct client *c);
-/* Call behind each answer of pgpool's own. True: more than a little waits for the client, who asks
- * and does not read; nothing more of it is looked at now. What is left of its input is to be
- * parked: it is fed when the client has read. */
+/* Call behind each answer of pgpool's own. True: more than a little waits for a client that asks
+ * and does not read. Nothing more of it is looked at then: what is left of its input is to be
+ * parked, and is fed when the client has read. */
 bool client_hold(struct client *c);
 /* `in` is fed again by client_unpark. */
 void client_park(struct client *c, struct slice in);

@@ -8,8 +8,8 @@
 
 struct auth_login;
 
-/* Longest message that is collected before it is looked at. Login messages and ParameterStatus are
- * far below; of an ErrorResponse above it so much is looked at. */
+/* The longest message that is collected before it is looked at. Login messages and ParameterStatus
+ * are far shorter; of a longer ErrorResponse only this much is looked at. */
 #define LINK_COLLECT_MAX 32768
 
 /* What a server may report: PostgreSQL has some fifteen parameters, an extension a few more. Each

@@ -420,9 +420,9 @@ static bool is_deaf(const struct decide *d, int node, int64_t since_us, int64_t 
                                  : n->lost_stream_us != 0 && now_us - n->lost_stream_us < DEAF_US;
 }
 
-/* The primary's host may have vanished: each probe of it takes all of its time. Repeating it is to
- * make sure; when all standbys have asked the primary in vain, too, it is sure. One that refuses is
- * being restarted: it has all of its time. */
+/* The primary's host may have vanished: each probe of it takes all of its time. It is repeated to
+ * make sure. When all standbys have asked the primary in vain, too, that is sure. One that refuses
+ * is being restarted: it has all of its time. */
 static void look_around(struct decide *d, int64_t now_us)
 {
     static const struct decide_probe found = {.answer = DECIDE_FAILED,

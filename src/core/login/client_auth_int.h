@@ -330,8 +330,8 @@ void client_auth_free_questions(struct client_auth *a);
 /* client_auth_ask.c */
 /* Asks the client as the plan says. */
 void client_auth_ask(struct client_auth *a);
-/* Asks for SCRAM while it is looked up what is stored: whatever that is, this is asked. The answer
- * is not read before client_auth_ask. */
+/* Asks for SCRAM at once, while what is stored is looked up: whatever that is, SCRAM is asked for.
+ * The answer is not read before client_auth_ask. */
 void client_auth_ask_early(struct client_auth *a);
 /* An answer: the body of its message. */
 void client_auth_on_answer(struct client_auth *a, struct slice body);

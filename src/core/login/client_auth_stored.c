@@ -137,9 +137,9 @@ static void stored_settle(struct client_auth *a, int64_t max_age_us)
     client_auth_plan(a);
 }
 
-/* The servers cannot be asked. All are asked as ever: whom the file knows may show it, and who
- * fails is told that it could not be found out, be he in the file or not. The virtual database is
- * there to see what is wrong: what the servers said last counts. */
+/* The servers cannot be asked. All clients are asked for their passwords as ever: those in the file
+ * may be right, and who fails is told that it could not be found out, in the file or not. The
+ * virtual database is there to see what is wrong: what the servers said last counts. */
 static void stored_go_on_unsure(struct client_auth *a)
 {
     struct err told = {0};

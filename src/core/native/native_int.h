@@ -153,7 +153,7 @@ struct native_told {
     enum sql_isolation level; /* as far as it has said so */
 };
 
-/* What was sent to the main node and what it answered, while it is asked something else. */
+/* What was sent to the main node and what it answered, while another question is asked there. */
 struct native_kept {
     struct buf out;
     struct buf ops;
@@ -410,8 +410,8 @@ void native_put_statement(struct native *n, const struct sql_stmt *s);
  * and, where it may commit within, which transaction its connection is at: behind the values. */
 void native_values_sql(struct native *n, const struct sql_stmt *s, struct buf *sql);
 bool native_counts_commits(const struct native *n);
-/* What may commit within has failed on the main node, where the others do not follow (a cancel, a
- * lock): true: it is asked whether it had, and the exchange fails when that has answered. */
+/* What may commit within itself has failed on the main node alone (a cancel, a lock). True: the
+ * node is asked whether it had committed, and the exchange fails when that is answered. */
 bool native_asks_committed(struct native *n);
 void native_committed_answered(struct native *n);
 /* Appends lock number `i` that the statement takes first on the main node; false: it is none. */

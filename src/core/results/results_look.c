@@ -153,8 +153,8 @@ COLD static void log_hit(struct client *c, struct slice sql)
     client_log_leave(&scope);
 }
 
-/* FEED_LOCAL: the result is behind what is in the worker's room. FEED_PASS: it is not kept, and may
- * be. FEED_PARK: it is asked for. */
+/* FEED_LOCAL: the result was put behind what is in the worker's room. FEED_PASS: it is not kept,
+ * and may be. FEED_PARK: it is asked for. */
 static enum feed_step find_one(struct client *c, unsigned number, const struct qcache_judgement *j,
     const struct results_said *said, struct cache_hit *hit)
 {

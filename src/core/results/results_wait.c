@@ -16,7 +16,7 @@
 
 #include "results_int.h"
 
-/* What wakes may be lost (a full mailbox): it is looked at so often whether anybody still asks. */
+/* How often a waiter looks whether anybody still asks, should its mail be lost. */
 #define LOOK_MS 50
 /* Nobody waits longer, but for what took more than half of this when it was asked last. */
 #define WAIT_US INT64_C(5000000)

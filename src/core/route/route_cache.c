@@ -216,7 +216,7 @@ void route_cache_put(struct route_cache *c, struct route_scope scope,
     c->stats.entries++;
 }
 
-/* Answers expire when somebody asks: here it is looked whether one has. */
+/* An answer has expired: a new epoch begins. Notes when the next one expires. */
 static void expire(struct route_cache *c, int64_t now_us)
 {
     struct list *n;

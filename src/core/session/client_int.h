@@ -452,8 +452,8 @@ void client_trace_reply(struct client *c, int node, const char *p, size_t n);
 bool sessions_log_statements(const struct conf_gen *gen);
 
 /* sessions.c */
-/* Who is asked what any server knows: that one, or, where it is `lost`, a standby while there is no
- * other. A standby may be behind: it is not asked first. */
+/* The node that is asked what any server knows: the primary, or a standby while the primary is
+ * `lost` and another one is waited for. A standby may be behind: it is not asked first. */
 int sessions_ask_node(struct sessions *ss, int lost);
 /* The client with this number, whichever worker has it; ROWS_NO_ROW: there is none. */
 int32_t session_find_client(const struct rows_header *rows, uint32_t id, struct client_row *row);

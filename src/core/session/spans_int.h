@@ -53,8 +53,8 @@ static inline bool phase_is_repairing(enum phase phase)
 /* BEGIN, COMMIT and the like; one of them may have rolled back what failed before it. */
 enum exchange_words { EXCHANGE_NO_WORDS, EXCHANGE_TX_WORDS, EXCHANGE_RECOVERS };
 
-/* Does what follows wait until it is over? Unread: our grammar rejects a text of it; does the
- * server take that, nobody knows what it did. */
+/* Does what follows wait until the exchange is over? Unread: our grammar rejects one of its texts.
+ * If the server takes that, nobody knows what it did. */
 enum exchange_hold { EXCHANGE_FLOWS, EXCHANGE_HOLDS, EXCHANGE_HOLDS_UNREAD };
 
 /* What the statements of the present exchange do to the session. It ends when the link is quiet

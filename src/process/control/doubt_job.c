@@ -193,8 +193,8 @@ static bool is_decided(struct doubt_job *job, const struct doubt_item *item, str
     return is;
 }
 
-/* Whether its worker is at it is looked at before the file is read: it has written what it decides
- * before it is done with it. */
+/* Looks whether the transaction's worker is at it, before the file is read: the worker writes what
+ * it decides before it is done. */
 static void judge(struct doubt_job *job, struct doubt_item *item)
 {
     const struct shm *shm = job->ctl->role.env->shm;

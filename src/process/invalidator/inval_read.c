@@ -156,8 +156,8 @@ static void note_lag(struct inval_stream *s, const struct change *c)
     s->is_by_table = false;
 }
 
-/* One that shows nothing has changed the catalogue, most likely: it is looked at once others see
- * it. */
+/* A transaction that shows no change has changed the catalogue, most likely, which is looked at
+ * when others see it. */
 static void commit(struct inval_stream *s, const struct change *c, uint64_t lsn)
 {
     struct inval_txn *txn = mem_alloc_zero(sizeof *txn);

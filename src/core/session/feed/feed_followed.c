@@ -474,8 +474,8 @@ static bool bind_is_refused(struct client *c, struct slice body, struct err *err
     return bound_is_refused(c, prep_sql(p), prep_types(p), body, err);
 }
 
-/* Behind an error no reply comes for what is skipped: its fate is known at once. So is that of what
- * was answered here, when nothing of the sequence has gone to the server yet. */
+/* What is skipped behind an error gets no reply: its fate is known at once. The same is true of
+ * what was answered here, when nothing of the sequence has gone to the server yet. */
 static bool is_full_of_pending(struct client *c)
 {
     if (c->sstate->errand->way.npending < NAMES_MAX_PENDING)
