@@ -177,9 +177,9 @@ void names_pending_overtaken(struct names_way *w);
 /* PREPARE, DEALLOCATE or DISCARD ALL was sent (struct names_word, whose entry is its own). */
 void names_word_push(struct names_way *w, struct names_entry *entry, uint32_t serial, uint16_t at);
 /* The server has sent the tag of the op with this serial, or of statement `at` of its string (-1:
- * not of a string). What that statement prepared or deallocated holds, whatever comes behind it,
- * and `preps` knows it. What is pending in front of it is settled. The unnamed statement stays: it
- * has no name to lose. True when nothing is pending any more. */
+ * not of a string). What that prepared or deallocated holds, whatever comes behind it, and `preps`
+ * knows it. What is pending in front of it has been settled. The unnamed statement stays: it has no
+ * name to lose. True when all names are gone by it. */
 bool names_note_tag(struct names_way *w, struct prepset *preps, uint32_t serial, int at);
 
 /* What became of the `n` oldest of those pending: bit i of `worked` is that of the i-th. Those of

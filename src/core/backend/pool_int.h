@@ -50,7 +50,7 @@ struct pool *pool_find(struct backend *be, struct slice user, struct slice datab
 /* True when clients of some worker wait for what the pool has a part in. */
 bool pool_is_waited_for(const struct pool *pool);
 
-/* Makes the pool's row in the table of limits known: where others say that they wait, and where it
+/* Looks up the pool's cells in the table of limits: where others say that they wait, and where it
  * says what it has. */
 void pool_know_cells(struct pool *pool);
 /* Tells the other workers how many idle links there are. */

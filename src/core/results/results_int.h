@@ -289,7 +289,7 @@ enum feed_step results_far_look(struct client *c, const struct cache_key *key, u
     const struct qcache_judgement *j, const struct results_said *said, struct cache_hit *hit);
 /* The client is fed again when all is answered. */
 enum feed_step results_far_wait(struct client *c);
-/* The client becomes one of those whose writes are not seen. */
+/* Has memcached told that writes of this client are not seen. */
 void results_far_unseen(struct client *c);
 bool results_far_init(struct results_worker *w);
 void results_far_fini(struct results_worker *w);
