@@ -239,7 +239,7 @@ bool expect_owes_ready(const struct expect *e);
  * for the rest; but for the `nkept` ops from the head on. */
 void expect_hush(struct expect *e, unsigned nkept);
 
-/* For expect_push: when there is more to it. */
+/* The part of expect_push for when there is more to it. */
 void expect_push_any(struct expect *e, unsigned op);
 
 /* The place in the ring that is `i` behind the head; `i` is at most e->cap. */

@@ -51,7 +51,7 @@ struct limits_max {
     int db;
     int user;
     int connecting; /* links of the node that are opening */
-    /* Who waits longer gets so many of what is left. */
+    /* How much of what is left is kept for those who wait longer. */
     int keep_pool;
     int keep_db;
     int keep_user;
@@ -64,7 +64,7 @@ struct limits_scale {
     int64_t uneven_us; /* how long it was, less the time it was not */
 };
 
-/* For so long it has to have been. */
+/* How long one of them has to have been busier. */
 #define LIMITS_UNEVEN_US 100000
 /* No more than this is counted for one look. */
 #define LIMITS_LOOK_US 10000

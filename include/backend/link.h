@@ -149,7 +149,7 @@ struct link_owner_ops {
     /* on_auth says by itself what it means that nothing known answers the server. */
     bool says_unanswered;
 };
-/* In the table of an owner that does not mind. */
+/* For the table of an owner that does not mind. */
 void link_ignore_bytes(void *owner, struct link *link, const char *p, size_t n);
 void link_ignore(void *owner, struct link *link);
 
@@ -337,7 +337,7 @@ bool link_must_replan(struct link *link, const struct varset *vars, uint32_t cli
 void link_note_set(struct link *link, const struct varset *vars, struct slice local);
 /* Sends bytes; what they ask for must have been pushed with link_expect before. */
 int link_send(struct link *link, const char *p, size_t n);
-/* For link_expect: the replies to the reset queries come first. */
+/* The part of link_expect for when the replies to the reset queries come first. */
 void link_reset_expect(struct link *link);
 static inline void link_expect(struct link *link, unsigned op)
 {

@@ -212,8 +212,8 @@ struct link *pool_borrow(struct pool *pool, const struct varset *vars, uint64_t 
     void *owner, const struct link_owner_ops *ops);
 /* pool_borrow would lend one. */
 bool pool_has_ready(const struct pool *pool, const struct varset *vars, uint64_t avoid_id);
-/* Who asks for a link now would have to wait, and a server of this pool has parsed the statement: a
- * link of this worker has it. */
+/* True when whoever asks for a link would have to wait, and a server of this pool has parsed the
+ * statement: a link of this worker has it. */
 bool pool_has_parsed(const struct pool *pool, const uint8_t id[PREP_ID_BYTES]);
 /* The pool of the same user and database on another node; NULL: there is none yet. */
 struct pool *pool_near(struct pool *pool, int node);

@@ -130,7 +130,7 @@ bool prepset_is_sure(const struct prepset *s, const uint8_t id[PREP_ID_BYTES]);
  * has asked, or it is not there. */
 uint64_t prepset_columns(struct prepset *s, const uint8_t id[PREP_ID_BYTES]);
 void prepset_set_columns(struct prepset *s, const uint8_t id[PREP_ID_BYTES], uint64_t columns);
-/* With more than `limit`: removes the one unused for longest and gives its name. */
+/* When there are more than `limit`: removes the one unused for longest and gives its name. */
 bool prepset_evict(struct prepset *s, uint32_t limit, char name[PREP_NAME_BYTES + 1]);
 /* In place of the hash of a content: the name may be there or not, with any content. */
 #define PREPSET_DOUBTFUL 2
@@ -144,7 +144,7 @@ void prepset_doubt(struct prepset *s);
 uint32_t prepset_count_named(const struct prepset *s);
 /* Any one of them, p == NULL when there is none. Valid until it is dropped. */
 struct slice prepset_any_named(const struct prepset *s);
-/* For a journey: how many bytes prepset_encode will write. */
+/* How many bytes prepset_encode will write, for a link that travels. */
 size_t prepset_bytes(const struct prepset *s);
 /* Appends all that is known to `out`. */
 void prepset_encode(const struct prepset *s, struct buf *out);

@@ -163,7 +163,8 @@ void client_come_back(struct client *c);
 enum feed_step client_ask_link(struct client *c, bool again);
 /* FEED_PASS: client_send_question has to be next. Else ask_owed says when. */
 enum feed_step client_ask_ready(struct client *c);
-/* In ask_behind: true when it can be asked, which client_send_question has to do next. */
+/* To be called in ask_behind: true when it can be asked, which client_send_question has to do next.
+ */
 bool client_ask_behind(struct client *c);
 void client_send_question(struct client *c, struct slice sql);
 

@@ -69,7 +69,7 @@ bool client_is_leaving(const struct client *c);
 /* The client's own link, NULL when that is lost; its pool, which lives as long as the client. */
 struct link *client_link(const struct client *c);
 struct pool *client_pool(const struct client *c);
-/* In `begin` alone: its start-up parameters. Owned by the client. */
+/* The client's start-up parameters, which it owns; in `begin` alone. */
 const struct paramset *client_startup_params(const struct client *c);
 /* What PGPOOL SET can change, as it is for this one now. */
 const struct conf_session *client_conf(const struct client *c);
@@ -168,7 +168,7 @@ void client_note_idle(struct client *c);
 /* The client is quiet: a half-closed one leaves, a stopping worker says so, parked input goes on.
  * May end the client. */
 void client_after_quiet(struct client *c);
-/* In its row: what it does, or waits for. */
+/* Writes into the client's row what it does, or waits for. */
 void client_row_state(struct client *c, enum client_state state, enum wait_reason reason);
 /* The client waits, but for no connection: query_wait_timeout does not count. */
 void client_row_held(struct client *c, enum wait_reason reason);

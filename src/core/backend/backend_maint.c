@@ -167,8 +167,9 @@ static void check_put(struct link *link, const char *sql, struct buf *out)
     wire_put_query(out, strcmp(sql, "<empty>") == 0 ? slice_of_str("") : slice_of_str(sql));
 }
 
-/* Who shares links puts a reset in front of nothing. Who does not is to find a fresh session: what
- * code of those who shared the link left on it goes first. */
+/* Whether a link has to be cleaned by the clock. A client that shares links puts a reset in front
+ * of nothing. Others are to find a fresh session: what code of those who shared the link left on it
+ * goes first. */
 static bool cleaning_is_due(const struct link *link, bool for_sharing)
 {
     return for_sharing ? link->reset == LINK_RESET_DUE : link->last_client != 0;

@@ -94,7 +94,8 @@ static uint32_t exchange_end(const struct expect *owed)
     return expect_head_serial(owed) + at;
 }
 
-/* Not the next one of the client's: that nobody has cancelled. */
+/* Whether what was cancelled still runs: not the client's next statement, which nobody has
+ * cancelled. */
 static bool still_runs(const struct cancel *c)
 {
     const struct link *link = c->link;

@@ -122,8 +122,8 @@ static void link_on_parameter(struct link *link, struct slice body)
     paramset_share(&link->reported, &link->be->paramsets);
 }
 
-/* Who repeats it later, or in other words, has to have all of it: of one that is too long, what its
- * beginning says. */
+/* An owner that repeats an error later, or in other words, has to have all of it; of one that is
+ * too long, what its beginning says. */
 static bool link_tell_error(struct link *link, struct errmsg *m)
 {
     struct buf brief = {0};

@@ -311,8 +311,8 @@ static void put_bind(struct native *n, const struct batch_msg *m, const struct b
     buf_put_byte(&n->ops, OP_BIND);
 }
 
-/* In front of all: a Parse of an INSERT has locked its table, and two who had would wait for each
- * other. */
+/* Locks go in front of all: a Parse of an INSERT has locked its table, and two who had would wait
+ * for each other. */
 static void put_locks(struct native *n, const struct bound *bounds, unsigned count)
 {
     struct buf sql = {0};
@@ -467,7 +467,7 @@ static unsigned find_end(struct native *n, const struct part *part)
     return part->nmsgs;
 }
 
-/* In another part it would pass by what makes it one on all nodes. */
+/* A COMMIT executed in another part is refused: what makes it one on all nodes would miss it. */
 static bool ends_later(struct native *n, const struct look *look)
 {
     if (!has(look, LOOK_ENDS_LATER))

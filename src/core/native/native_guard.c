@@ -158,7 +158,7 @@ static void on_quiet(void *owner, struct link *link)
     answered(g);
 }
 
-/* Who may not ask, or for whom there is no room, tries again. */
+/* A guard that may not ask, or for whom there is no room, tries again. */
 static bool on_error(void *owner, struct link *link, const struct errmsg *m)
 {
     struct native_guard *g = owner;

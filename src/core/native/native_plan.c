@@ -26,7 +26,7 @@
 
 #include "native_int.h"
 
-/* Who is cancelled oftener is taken for one that had committed. */
+/* A client that is cancelled oftener is taken for one that had committed. */
 #define LOOKS_MAX 10
 
 /* ---- what the catalogue says of functions and views ---- */

@@ -22,7 +22,7 @@ static struct native_leg *main_leg(struct native *n)
     return &n->leg[n->main];
 }
 
-/* Who is asked first: the node on which the transaction failed says so itself. */
+/* The node that is asked first: the one on which the transaction failed says so itself. */
 static unsigned first_leg(const struct native *n)
 {
     return n->failed >= 0 ? (unsigned)n->failed : n->main;

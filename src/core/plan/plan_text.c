@@ -78,8 +78,8 @@ bool plan_is_settled(const struct plan_case *in, struct plan_choice *out)
     return true;
 }
 
-/* Whom to ask about the catalogue: as relcache_query_target says, or who takes writes; in a
- * transaction that has its link another one of the same server. */
+/* The node that is asked about the catalogue: as relcache_query_target says, or the one that takes
+ * writes; in a transaction that has its link another link of that server. */
 static int ask_node(const struct plan_case *in, const struct route_decision *d)
 {
     if (in->tx == PLAN_TX_ASIDE)

@@ -32,7 +32,7 @@ struct results_stream {
     int n;
 };
 
-/* Who waits for others' results, by hashes of keys. */
+/* Lines of those who wait for others' results, by hashes of keys. */
 #define RESULTS_LINES 64
 
 /* A worker's. */
@@ -81,7 +81,7 @@ struct results_cells {
 
 enum results_stage { FILLING_WAITS, FILLING_SENT }; /* the statement, on a link */
 
-/* Whom it was sent to. */
+/* Whom the query was sent to. */
 enum results_source {
     SOURCE_OLD, /* may not have what was written last: what it answers is not kept */
     SOURCE_PRIMARY,

@@ -33,7 +33,7 @@ static void call(struct results_worker *w, struct list *n)
     task_post(w->ss->loop, &w->calls);
 }
 
-/* Who waits for the key with this hash, in this worker, looks again, in a moment. */
+/* Clients of this worker that wait for the key with this hash look again, in a moment. */
 static void wake(struct sessions *ss, uint64_t hash)
 {
     struct list *line = line_of(ss->results_worker, hash);

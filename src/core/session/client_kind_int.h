@@ -82,7 +82,7 @@ struct client_kind {
      * SET. */
     bool (*follow)(struct client *c);
     int (*pool_mode)(const struct client *c); /* enum conf_pool_mode */
-    /* To another one, outside of transactions. 0, or -1 and *err. */
+    /* Changes to another pool_mode, outside of transactions. 0, or -1 and *err. */
     int (*change_mode)(struct client *c, int wanted, struct err *err);
     /* An idle one: may it go to another worker? */
     bool (*can_travel)(const struct client *c);

@@ -36,7 +36,7 @@ enum plan_lsn {
 /* What was sent is a lone ROLLBACK; or it commits, but leaves a transaction open. */
 enum plan_end { PLAN_END_NONE, PLAN_ROLLS_BACK, PLAN_COMMITS_MIDWAY };
 
-/* For a standby to replay: over, it took too long, and this exchange stays. */
+/* A wait for a standby to replay. Over: it took too long, and this exchange stays. */
 enum plan_wait { PLAN_WAITS_NOT, PLAN_WAITS, PLAN_WAIT_OVER };
 
 struct plan_questions;
@@ -75,7 +75,7 @@ static inline void plan_ask_reset(struct plan *b)
 {
     b->nasked = 0;
 }
-/* For this one nothing more is asked: it goes where writes go. */
+/* For the statement at hand nothing more is asked: it goes where writes go. */
 static inline void plan_ask_stop(struct plan *b)
 {
     b->nasked = PLAN_ASKS_MAX;
@@ -185,7 +185,7 @@ void plan_wait_settle(struct client *c);
 int plan_lookup(void *ctx, const struct route_question *q, uint32_t *bits);
 /* What stands for all answers that the client may get (route_input.answers_id). */
 uint64_t plan_answers_id(const struct client *c);
-/* Whose answers of the catalogue count for the client. */
+/* The scope whose answers of the catalogue count for the client. */
 struct route_scope plan_scope(const struct client *c);
 /* Sends the questions of `d` (NULL: those kept) on `link`, on which nothing is owed. Sets
  * b->asking; the link's owner calls plan_on_row for each of its own rows and plan_ask_done when it

@@ -432,7 +432,7 @@ bool exchange_quick_goes_on(struct client *c, struct slice sql);
 bool exchange_quick_ends(struct client *c);
 
 /* sstate_effects.c: what statements would do to the session */
-/* On a standby they would be taken in vain. */
+/* Whether advisory locks are taken, which would be in vain on a standby. */
 bool effects_takes_advisory_locks(const struct sql_stmt *st);
 /* A function that lets go of advisory locks of the session. */
 bool effects_is_unlock(struct slice function);

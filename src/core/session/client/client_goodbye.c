@@ -7,7 +7,7 @@
 
 #include "sstate_int.h"
 
-/* More than this of a message is not made up. */
+/* The rest of a message is not made up when it is longer than this. */
 #define COPY_REST_MAX 65536
 
 void client_complete_copy_data(struct client *c)

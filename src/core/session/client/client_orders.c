@@ -418,7 +418,7 @@ static void note_ddl(struct client *c, const struct sql_stmt *st)
     c->drops_database = true;
 }
 
-/* Who shares statements is not given one that was parsed before (follow_types.c). */
+/* Clients that share statements are not given one that was parsed before (follow_types.c). */
 static void note_types(struct client *c, unsigned types)
 {
     if (types == 0)
@@ -591,7 +591,7 @@ static bool is_between_transactions(const struct client *c)
            (c->target == NULL || expect_is_quiet(&c->target->expect));
 }
 
-/* Not here and now: the end of one may be the end of another, in the midst of this walk. */
+/* Clients are not ended here and now: the end of one may be that of another, in this walk. */
 static void end_drained_clients(struct sessions *ss)
 {
     bool is_held = hold_is_on(ss->env->shm);

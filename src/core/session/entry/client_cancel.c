@@ -227,7 +227,7 @@ static void cancel_deliver(struct sessions *ss, const struct cancel_mail *m, int
         close_canceller(fd); /* nothing runs: nothing to cancel */
 }
 
-/* To where the client is now. */
+/* Sends a cancel request to where the client is. */
 static void cancel_route(struct sessions *ss, struct cancel_mail *m, int fd)
 {
     struct client_row row;

@@ -145,7 +145,7 @@ WARM static enum feed_step choose(
     return take_choice(c, &p, node);
 }
 
-/* On the link that is there. FEED_PARK: not yet. */
+/* May the exchange go on the link that is there? FEED_PARK: not yet. */
 static enum feed_step on_present_link(struct client *c, bool is_alone)
 {
     const struct sstate *s = c->sstate;
@@ -207,7 +207,7 @@ static struct slice whole_or_none(struct slice msg)
     return msg.n == message_bytes(msg.p) ? msg : slice_of(NULL, 0);
 }
 
-/* On the link that is there, where the transaction may have to learn that it has read. */
+/* Goes on, on the link that is there, where the transaction may have to learn that it has read. */
 WARM static enum feed_step go_on(struct client *c, struct feed_run *run, bool is_alone)
 {
     struct errand *t = c->sstate->errand;

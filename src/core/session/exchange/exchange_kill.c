@@ -42,7 +42,7 @@ void exchange_kill_forget(struct client *c)
     c->sstate->errand->kill = NULL;
 }
 
-/* In the midst of a sequence a Query would commit what was done before it, so it is none. */
+/* Asks. In the midst of a sequence a Query would commit what was done before, so it is none. */
 static void ask(struct client *c, enum phase phase)
 {
     static const uint16_t op[] = {
@@ -78,7 +78,7 @@ bool exchange_kill_ask_owed(struct client *c)
     return true;
 }
 
-/* On a link that is borrowed for it, as what follows may go elsewhere. */
+/* Asks on a link that is borrowed for that, as what follows may go elsewhere. */
 static void borrow_and_ask(struct client *c)
 {
     struct feed_run run = {0};

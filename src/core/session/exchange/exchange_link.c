@@ -630,7 +630,7 @@ static void on_last_words(struct client *c, struct link *link, const struct errm
         keep_words(c->sstate, m);
 }
 
-/* In answer to a message of ours, which no client hears of. */
+/* An error in answer to a message of ours, of which no client hears. */
 static void on_own_error(struct client *c, struct link *link, const struct errmsg *m)
 {
     struct sstate *s = c->sstate;

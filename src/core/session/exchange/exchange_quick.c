@@ -148,7 +148,7 @@ COLD static void tell_loan(struct client *c)
     t->sending = SENDING_AS_IT_COMES;
 }
 
-/* Who has it is told when the statement is sent, or here when that is not now. */
+/* Borrows a link. Rows are told of it when the statement is sent, or here when that is not now. */
 HOT static enum feed_step get_link(struct client *c, struct feed_run *run, int node)
 {
     struct sstate *s = c->sstate;

@@ -76,7 +76,7 @@ static bool is_in_vain(const struct sql_facts *facts, struct err *err)
     return false;
 }
 
-/* In session mode what ties the session is to be on the link that it keeps. */
+/* In session mode what ties the session has to be on the kept link. True: it would not be. */
 static bool ties_elsewhere(const struct client *c, const struct effects *e, struct err *err)
 {
     if (!lent_keeps(c->sstate) || !lent_is_of_kept(e->pins))
@@ -547,7 +547,7 @@ static bool extended_is_refused(struct client *c, const struct feed_msg *m, stru
            bind_is_refused(c, m->body, err);
 }
 
-/* To the server, or in its place `refusal`. */
+/* Passes a message to the server, or in its place `refusal`. */
 static enum feed_step pass_extended(
     struct client *c, struct feed_run *run, const struct feed_msg *m, const struct err *refusal)
 {

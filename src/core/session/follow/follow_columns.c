@@ -119,8 +119,8 @@ unsigned follow_columns_watch_unnamed(struct client *c)
     return watch(c, WATCHED_UNNAMED, NULL, mark_of(p));
 }
 
-/* For who has it the types never change: a link that lacks it has to parse it with these, for what
- * the client sends are values of them. */
+/* A statement keeps its types for the client that has it: a link that lacks it has to parse it with
+ * them, for the client sends values of these types. */
 static void fill_in_types(struct client *c, struct slice types)
 {
     const struct prep *old = c->sstate->names.unnamed;

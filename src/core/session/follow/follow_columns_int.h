@@ -50,7 +50,7 @@ bool follow_columns_counts(struct slice bind);
 bool follow_columns_differ(struct client *c, struct slice msg, const char *end);
 /* Fails it, as the server does with a plan that has gone stale. */
 enum feed_step follow_columns_refuse(struct client *c, struct feed_run *run);
-/* In these words, when `err` is that. */
+/* Puts the words of follow_columns_refuse, when `err` is that. */
 bool follow_columns_put_refusal(struct buf *out, const struct err *err);
 /* True when a Bind of what is kept relies on columns that the client was told. */
 bool follow_columns_are_relied_on(const struct client *c);

@@ -69,7 +69,7 @@ HOT bool client_local_is_likely(struct slice sql)
     }
 }
 
-/* In the virtual database everything is for us. */
+/* True when pgpool answers a text. In the virtual database that is everything. */
 static bool local_recognise(const struct client *c, struct slice sql, struct admin_cmd *cmd)
 {
     if (client_console(c) == NULL)

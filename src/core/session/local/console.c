@@ -120,7 +120,7 @@ static void console_free(struct client *c)
 
 /* ---- commands ---- */
 
-/* Who may only look sees what an administrator sees. */
+/* Prepares a command. Who may only look sees what an administrator sees. */
 static int console_prepare(
     const struct client *c, const struct admin_cmd *cmd, struct admin_sources *src, struct err *err)
 {

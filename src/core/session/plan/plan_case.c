@@ -27,7 +27,7 @@ static enum plan_tx tx_of(const struct sstate *s)
     return s->tx == SSTATE_TX_VIRTUAL ? PLAN_TX_VIRTUAL : PLAN_TX_NONE;
 }
 
-/* Who was let in by the server alone has no second link there. */
+/* Whether reads may leave. A client that the server alone let in has no second link there. */
 static enum plan_leave leave_of(struct client *c)
 {
     const struct errand *t = c->sstate->errand;

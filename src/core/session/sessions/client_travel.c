@@ -18,10 +18,10 @@
 #include "sstate_int.h"
 #include "client_events_int.h"
 
-/* Who has just come may be gone as soon: to move it would not pay. */
+/* A client that has just come may be gone as soon: to move it would not pay. */
 #define TRAVEL_AGE_US 250000
 
-/* Who has sent more than this that no server has seen is not looked at: it would not fit. */
+/* A client that has sent more than this that no server has seen stays: it would not fit. */
 #define TRAVEL_CARRY_BYTES 32768
 
 /* A client that waits for a link. The BEGIN of its transaction follows, if no server has seen it,

@@ -107,7 +107,7 @@ static const struct client_events client_events = {.end = client_do_end,
     .idle = sessions_do_idle,
     .travel_waiting = client_do_travel_waiting};
 
-/* For logins: login_worker's functions. */
+/* Functions of login_worker, for logins. */
 static int ask_node(void *ctx, int lost)
 {
     return sessions_ask_node(ctx, lost);

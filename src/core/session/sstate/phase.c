@@ -18,10 +18,10 @@ const uint16_t phase_next[NPHASES] = {
     [PHASE_WAITING] = LEAVES | TO(WAITING) | TO(ATTACHED),
     [PHASE_ASK_OPENING] = LEAVES | TO(ATTACHED),
     [PHASE_OPENING] = LEAVES | TO(ATTACHED),
-    /* More settings; what they were put for. */
+    /* More settings are put; or what they were put for goes on. */
     [PHASE_SYNCING] = LEAVES | TO(SYNCING) | TO(ATTACHED),
     [PHASE_ASK_SYNCING] = LEAVES | TO(ASKING) | TO(JUDGING),
-    /* Who asked has the link, or has it to give back. */
+    /* The one who asked has the link, or has it to give back. */
     [PHASE_ASKING] = LEAVES | TO(ATTACHED),
     [PHASE_LOOKING] = LEAVES | TO(ATTACHED),
     [PHASE_JUDGING] = LEAVES | TO(ATTACHED),
