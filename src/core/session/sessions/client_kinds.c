@@ -201,7 +201,7 @@ static struct link *followed_kept(const struct client *c)
     return c->sstate->kept;
 }
 
-/* ---- ... all of whose statements go to one node ---- */
+/* ---- followed, all of whose statements go to one node ---- */
 
 static bool no_text(struct client *c, struct slice sql)
 {
