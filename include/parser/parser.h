@@ -101,8 +101,9 @@ enum sql_verb {
 #define SQL_F_WITH_CTE      0x080000u
 #define SQL_F_CHAIN         0x100000u /* COMMIT / ROLLBACK AND CHAIN */
 #define SQL_F_TABLESAMPLE   0x200000u
-#define SQL_F_DEFAULTS      0x400000u /* INSERT ... DEFAULT VALUES or a DEFAULT in VALUES or SET */
-#define SQL_F_INSERT_VALUES 0x800000u /* INSERT ... VALUES */
+#define SQL_F_DEFAULTS      0x400000u  /* INSERT ... DEFAULT VALUES or a DEFAULT in VALUES or SET */
+#define SQL_F_INSERT_VALUES 0x800000u  /* INSERT ... VALUES */
+#define SQL_F_ALONE         0x1000000u /* needs the last database of `name` to itself */
 
 /* Table-level lock modes of LOCK. */
 enum sql_lock_mode {

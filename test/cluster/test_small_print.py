@@ -115,6 +115,24 @@ def test_drop_database_closes_its_free_links(alone, start_pool, mode, extended):
         assert set(alone.sessions("datname = 'one'")) >= kept, "one that was being opened may be there by now"
 
 
+@pytest.mark.parametrize("mode", ["session", "transaction"])
+def test_what_needs_a_database_to_itself_closes_its_free_links(alone, start_pool, mode):
+    """A copy of it (CREATE DATABASE copies template1 where it names no other), its new name, and its new place."""
+    told = f"told_{mode}"
+    alone.rows(f'create database "{told}"')
+    pool = start_pool(alone.address, pool_mode=mode, num_init_children=2)
+    with logged_in(pool) as w:
+        for text, what in ((f"create database {told}_1", "template1"), (f"CREATE /* a */  DATABASE {told}_2 WITH TEMPLATE = '{told}'", told),
+                           (f"create database {told}_3 template {told} encoding 'UTF8'", told),
+                           (f"alter database {told} rename to {told}_4", told), (f"alter database {told}_4 set tablespace pg_default", f"{told}_4")):
+            visit(pool, what, what)
+            assert alone.sessions(f"datname = '{what}'")
+            found = w.simple(text)
+            assert [m.fields for m in found if m.type == "E"] == [], text
+    for i in (1, 2, 3, 4):
+        alone.rows(f"drop database {told}_{i} with (force)")
+
+
 def gone(pool, *databases: str) -> None:
     """No client is there any more: who has said goodbye has its link until that is read."""
     waits.wait_for("they have gone", lambda: not [r for r in show(pool, "POOL_CLIENTS") if r["database"] in databases])

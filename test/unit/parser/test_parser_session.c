@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "parser/leading.h"
 #include "parser_util.h"
 #include "run_suite.h"
 
@@ -117,7 +118,60 @@ START_TEST(names_and_inner_statements)
     ck_assert_int_eq(one("LOCK t")->lock_mode, SQL_LOCK_ACCESS_EXCLUSIVE);
     ck_assert_int_eq(one("LOCK t IN ROW SHARE MODE")->lock_mode, SQL_LOCK_ROW_SHARE);
     ck_assert_int_eq(one("CREATE TABLE t AS VALUES (1)")->inner, SQL_VALUES);
-    ck_assert_int_eq(one("CREATE DATABASE d")->verb, SQL_VERB_CREATE_DATABASE);
+}
+END_TEST
+
+/* A name alone, or with that of a template behind it. */
+START_TEST(what_needs_a_database_to_itself)
+{
+    const struct sql_stmt *s = one("CREATE DATABASE d");
+
+    ck_assert_int_eq(s->verb, SQL_VERB_CREATE_DATABASE);
+    ck_assert(s->flags & SQL_F_ALONE);
+    ck_assert_str_eq(str(s->name), "d");
+    s = one("CREATE DATABASE d WITH OWNER x TEMPLATE = 'T' CONNECTION LIMIT 3");
+    ck_assert_int_eq(s->name.n, 3);
+    ck_assert_int_eq(memcmp(s->name.p, "d\0T", 3), 0);
+    s = one("CREATE DATABASE d TEMPLATE T");
+    ck_assert_int_eq(memcmp(s->name.p, "d\0t", 3), 0);
+    ck_assert_int_eq(one("CREATE DATABASE d TEMPLATE DEFAULT")->name.n, 1);
+    ck_assert_str_eq(str(one("ALTER DATABASE d RENAME TO e")->name), "d");
+    ck_assert(one("ALTER DATABASE d SET TABLESPACE t")->flags & SQL_F_ALONE);
+    ck_assert(one("DROP DATABASE d")->flags & SQL_F_ALONE);
+    ck_assert(!(one("ALTER DATABASE d SET work_mem = 1")->flags & SQL_F_ALONE));
+    ck_assert(!(one("ALTER SCHEMA d RENAME TO e")->flags & SQL_F_ALONE));
+}
+END_TEST
+
+/* The text ends where its buffer does: nothing behind it is read (ASan sees that). */
+static bool leads(const char *text)
+{
+    static const char *const words[] = {"drop", "create database", NULL};
+    size_t n = strlen(text);
+    char *copy = malloc(n == 0 ? 1 : n);
+    bool found;
+
+    memcpy(copy, text, n);
+    found = sql_leads_with(slice_of(copy, n), words);
+    free(copy);
+    return found;
+}
+
+START_TEST(words_that_statements_begin_with)
+{
+    ck_assert(leads("DROP TABLE t"));
+    ck_assert(leads("select 1; /* a /* b */ */ -- c\n drop table t"));
+    ck_assert(leads("create\t/* x */\ndatabase d"));
+    ck_assert(leads("create database"));
+    ck_assert(!leads("create table t; select 'drop'"));
+    ck_assert(!leads("create"));
+    ck_assert(!leads("create databas"));
+    ck_assert(!leads("dro"));
+    ck_assert(!leads("/* drop"));
+    ck_assert(!leads("-"));
+    ck_assert(!leads("create /"));
+    ck_assert(!leads(";"));
+    ck_assert(!leads(""));
 }
 END_TEST
 
@@ -131,6 +185,8 @@ int main(void)
     tcase_add_test(tc, settings);
     tcase_add_test(tc, set_inside_other_statements_is_not_ours);
     tcase_add_test(tc, names_and_inner_statements);
+    tcase_add_test(tc, what_needs_a_database_to_itself);
+    tcase_add_test(tc, words_that_statements_begin_with);
     suite_add_tcase(s, tc);
     return run_suite(s);
 }

@@ -6,7 +6,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/socket.h>
 
 #include "base/arena.h"
@@ -19,6 +18,7 @@
 #include "ipc/mailbox.h"
 #include "ipc/orders.h"
 #include "login/login_auth.h"
+#include "parser/leading.h"
 #include "parser/parser.h"
 
 #include "client/client_ddl_int.h"
@@ -345,66 +345,7 @@ enum admin_order_state client_orders_run(
     return ADMIN_ORDER_REFUSED;
 }
 
-/* --- DROP DATABASE --- */
-
-/* How long the comment at the start of `sql` is; 0: there is none. */
-static size_t comment_len(struct slice sql)
-{
-    const char *end;
-    size_t i = 2;
-    int depth = 1;
-
-    if (sql.n < 2)
-        return 0;
-    if (memcmp(sql.p, "--", 2) == 0) {
-        end = memchr(sql.p, '\n', sql.n);
-        return end == NULL ? sql.n : (size_t)(end - sql.p);
-    }
-    if (memcmp(sql.p, "/*", 2) != 0)
-        return 0;
-    while (i + 1 < sql.n && depth > 0) {
-        int step = memcmp(sql.p + i, "/*", 2) == 0 ? 1 : memcmp(sql.p + i, "*/", 2) == 0 ? -1 : 0;
-
-        depth += step;
-        i += step == 0 ? 1 : 2;
-    }
-    return depth > 0 ? sql.n : i;
-}
-
-static struct slice skip_space(struct slice sql)
-{
-    size_t n;
-
-    while (sql.n > 0) {
-        if (sql.p[0] >= 'A')
-            break; /* most begin with a word */
-        n = memchr(" \t\r\n\f\v", sql.p[0], 6) != NULL ? 1 : comment_len(sql);
-        if (n == 0)
-            break;
-        sql = slice_of(sql.p + n, sql.n - n);
-    }
-    return sql;
-}
-
-/* True when some statement of the text may begin with a letter and word of `words`: every text
- * passes here, so that only those which do are parsed. */
-static bool has_ddl(struct slice sql, const char *const words[])
-{
-    const char *semicolon;
-    int i;
-
-    for (;;) {
-        sql = skip_space(sql);
-        for (i = 0; sql.n > 5 && words[i] != NULL; i++)
-            if ((sql.p[0] | 0x20) == words[i][0] &&
-                strncasecmp(sql.p, words[i], strlen(words[i])) == 0)
-                return true;
-        semicolon = sql.n == 0 ? NULL : memchr(sql.p, ';', sql.n);
-        if (semicolon == NULL)
-            return false;
-        sql = slice_of(semicolon + 1, sql.n - (size_t)(semicolon + 1 - sql.p));
-    }
-}
+/* --- DROP DATABASE, and what else needs a database to itself --- */
 
 static void note_ddl(struct client *c, const struct sql_stmt *st)
 {
@@ -427,13 +368,37 @@ static void note_types(struct client *c, unsigned types)
     c->drops_database = true;
 }
 
-static void tell_of_ddl_in(struct client *c, struct slice sql, bool is_relayed)
+/* The database that nobody may be connected to while the server does `st`. */
+static struct slice needs_alone(const struct sql_stmt *st)
+{
+    struct slice name = st->name;
+    const char *end = name.n == 0 ? NULL : memchr(name.p, '\0', name.n);
+
+    if (end != NULL)
+        return slice_of(end + 1, name.n - (size_t)(end + 1 - name.p));
+    return st->verb == SQL_VERB_CREATE_DATABASE ? slice_of_str("template1") : name;
+}
+
+static void close_free_everywhere(struct client *c, const struct sql_stmt *st)
 {
     struct order_mail m = {.kind = ORDER_CLOSE_FREE, .client_id = c->row == NULL ? 0 : c->row->id};
+    struct slice database = needs_alone(st);
+    int i;
+
+    if (database.n >= sizeof m.database)
+        return;
+    memcpy(m.database, database.p, database.n);
+    c->drops_database = true;
+    cache_stream_let_go(cache_streams_of(c->ss->env->shm), database, loop_now_us(c->ss->loop));
+    for (i = 0; i < c->ss->env->nworkers; i++)
+        orders_tell_worker(c->ss->env, i, &m);
+}
+
+static void tell_of_ddl_in(struct client *c, struct slice sql, bool is_relayed)
+{
     struct sql_facts facts;
     struct arena *arena;
     uint32_t k;
-    int i;
 
     /* An arena of its own: others may hold facts of theirs. */
     arena = arena_new("drop database", 1 << 20);
@@ -444,25 +409,17 @@ static void tell_of_ddl_in(struct client *c, struct slice sql, bool is_relayed)
         note_ddl(c, &facts.stmts[k]);
         if (is_relayed)
             note_types(c, route_ddl_of(&facts.stmts[k], sql, false));
-        if (facts.stmts[k].verb != SQL_VERB_DROP_DATABASE ||
-            facts.stmts[k].name.n >= sizeof m.database)
-            continue;
-        memset(m.database, 0, sizeof m.database);
-        memcpy(m.database, facts.stmts[k].name.p, facts.stmts[k].name.n);
-        c->drops_database = true;
-        cache_stream_let_go(
-            cache_streams_of(c->ss->env->shm), slice_of_str(m.database), loop_now_us(c->ss->loop));
-        for (i = 0; i < c->ss->env->nworkers; i++)
-            orders_tell_worker(c->ss->env, i, &m);
+        if ((facts.stmts[k].flags & SQL_F_ALONE) != 0)
+            close_free_everywhere(c, &facts.stmts[k]);
     }
     arena_free(&arena);
 }
 
 HOT void client_orders_on_statement(struct client *c, struct slice sql)
 {
-    static const char *const words[] = {"drop", "alter", NULL};
+    static const char *const words[] = {"drop", "alter", "create database", NULL};
 
-    if (has_ddl(sql, words))
+    if (sql_leads_with(sql, words))
         tell_of_ddl_in(c, sql, false);
 }
 
@@ -470,7 +427,7 @@ HOT void client_orders_on_relayed(struct client *c, struct slice sql)
 {
     static const char *const words[] = {"drop", "alter", "create", "do", "commit prepared", NULL};
 
-    if (has_ddl(sql, words))
+    if (sql_leads_with(sql, words))
         tell_of_ddl_in(c, sql, true);
 }
 

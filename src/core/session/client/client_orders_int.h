@@ -22,8 +22,9 @@ int client_orders_place(const struct client *c);
 void client_orders_free(struct client *c);
 /* A cancel request for the client: true when it waited for an order, which now fails with 57014. */
 bool client_orders_cancel(struct client *c);
-/* Looks at a statement that goes to a server: DROP DATABASE closes the free server connections to
- * that database in all workers. The server waits some seconds for them to go before it refuses.
+/* Looks at a statement that goes to a server: DROP DATABASE, and what else needs a database to
+ * itself (its new name or place, a copy of it), closes the free server connections to that database
+ * in all workers. The server waits some seconds for them to go before it refuses.
  * What it changes of roles is noted (client_ddl.c). */
 void client_orders_on_statement(struct client *c, struct slice sql);
 /* client_orders_on_statement of a relayed session; what it changes of types is noted, too. */

@@ -37,7 +37,7 @@ alter_stmt
       name_list
     | K_ALTER K_DATABASE colid K_WITH opt_database_options
     | K_ALTER K_DATABASE colid opt_database_options
-    | K_ALTER K_DATABASE colid K_SET K_TABLESPACE colid
+    | K_ALTER K_DATABASE colid K_SET K_TABLESPACE colid { FLAG(SQL_F_ALONE); NAME($3); }
     | K_ALTER K_DATABASE colid K_REFRESH K_COLLATION K_VERSION
     | K_ALTER K_GROUP role K_ADD K_USER role_list
     | K_ALTER K_GROUP role K_DROP K_USER role_list
@@ -218,7 +218,7 @@ object_on_table
 /* ---- RENAME, OWNER TO, SET SCHEMA, DEPENDS ON ---- */
 
 rename_stmt
-    : K_ALTER K_DATABASE colid rename_or_owner
+    : K_ALTER K_DATABASE colid rename_or_owner  { FLAG(SQL_F_ALONE); NAME($3); }
     | K_ALTER K_FOREIGN K_DATA K_WRAPPER colid rename_or_owner
     | K_ALTER opt_procedural K_LANGUAGE colid rename_or_owner
     | K_ALTER K_PUBLICATION colid rename_or_owner

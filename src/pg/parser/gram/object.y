@@ -24,7 +24,7 @@ ddl_stmt
     | rename_stmt                           { VERB(SQL_VERB_ALTER); }
     | drop_stmt                             { VERB(SQL_VERB_DROP); }
     | login_stmt
-    | drop_database_stmt                    { VERB(SQL_VERB_DROP_DATABASE); }
+    | drop_database_stmt                    { VERB(SQL_VERB_DROP_DATABASE); FLAG(SQL_F_ALONE); }
     | grant_stmt                            { VERB(SQL_VERB_GRANT); }
     | comment_stmt                          { VERB(SQL_VERB_COMMENT); }
     ;

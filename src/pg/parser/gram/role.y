@@ -38,7 +38,12 @@ role_option
     ;
 
 create_database_stmt
-    : K_CREATE K_DATABASE colid opt_with_word opt_database_options  { NAME($3); }
+    : new_database opt_with_word opt_database_options   { FLAG(SQL_F_ALONE); }
+    ;
+
+/* Behind its name stands that of the template, when it is written. */
+new_database
+    : K_CREATE K_DATABASE colid                         { NAME($3); }
     ;
 
 opt_database_options
@@ -55,6 +60,9 @@ database_option
     : database_option_name opt_equal number
     | database_option_name opt_equal bool_or_string
     | database_option_name opt_equal K_DEFAULT
+    | K_TEMPLATE opt_equal word_or_string
+        { FLAG(SQL_F_LITERAL_DEPENDS); sqlp_add_name(st, &$3); }
+    | K_TEMPLATE opt_equal K_DEFAULT
     ;
 
 database_option_name
@@ -64,7 +72,6 @@ database_option_name
     | K_LOCATION
     | K_OWNER
     | K_TABLESPACE
-    | K_TEMPLATE
     ;
 
 opt_equal
