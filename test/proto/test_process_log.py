@@ -93,6 +93,21 @@ def test_logrotate(make):
     assert "successfully started" in old.read_text(encoding="utf-8") and "shutdown" in log.read_text(encoding="utf-8")
 
 
+def test_reload_opens_a_file_that_was_moved_or_removed(make):
+    """As logrotate with a SIGHUP behind it does, which is PgBouncer's way; one that is there is written to further."""
+    h = make(logging_collector=True, log_directory="log", log_filename="p.log").start()
+    path = h.home / "log/p.log"
+    for generation, take in ((2, lambda: path.rename(path.with_suffix(".1"))), (4, path.unlink)):
+        os.kill(h.pid, signal.SIGHUP)
+        waits.wait_for("it goes on in its file", lambda n=generation: f"generation {n} is in use" in path.read_text(encoding="utf-8"), 20)
+        take()
+        os.kill(h.pid, signal.SIGHUP)
+        waits.wait_for("a new file", path.exists, 20)
+    assert h.stop() == 0
+    assert "successfully started" in path.with_suffix(".1").read_text(encoding="utf-8")
+    assert "shutdown" in path.read_text(encoding="utf-8")
+
+
 def test_reload_moves_the_log(make):
     h = make(logging_collector=True, log_directory="log", log_filename="a.log").start()
     h.settings["log_filename"] = "b.log"

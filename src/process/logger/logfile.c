@@ -65,6 +65,17 @@ bool logfile_set_opts(struct logfile *f, const struct logfile_opts *opts)
     return other_place;
 }
 
+bool logfile_is_elsewhere(const struct logfile *f)
+{
+    struct stat ours;
+    struct stat there;
+
+    if (f->fd == -1 || fstat(f->fd, &ours) == -1)
+        return false;
+    return lstat(f->path, &there) == -1 || there.st_dev != ours.st_dev ||
+           there.st_ino != ours.st_ino;
+}
+
 static void make_name(const struct logfile *f, int64_t wall_us, char *path, size_t size)
 {
     time_t now = (time_t)(wall_us / CLOCK_US_PER_S);

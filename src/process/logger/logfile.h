@@ -39,6 +39,8 @@ void logfile_init(struct logfile *f, const struct logfile_opts *opts);
 void logfile_fini(struct logfile *f);
 /* Takes new settings; returns true when folder or pattern changed, so that it should be rotated. */
 bool logfile_set_opts(struct logfile *f, const struct logfile_opts *opts);
+/* Is the file no longer where it was: moved or removed, as by a tool that rotates logs? */
+bool logfile_is_elsewhere(const struct logfile *f);
 /* Opens the file whose turn it is at `wall_us`. On failure the old one stays in use; -1 with *err.
  */
 int logfile_rotate(struct logfile *f, enum logfile_reason reason, int64_t wall_us, struct err *err);

@@ -116,7 +116,7 @@ static void reload(struct logger *l, int fd)
     l->gen = gen;
     apply_log(l);
     fill_opts(l, &opts);
-    if (logfile_set_opts(&l->file, &opts))
+    if (logfile_set_opts(&l->file, &opts) || logfile_is_elsewhere(&l->file))
         rotate(l, LOGFILE_ASKED);
 }
 
