@@ -8,6 +8,7 @@ import json
 import os
 import random
 import re
+import resource
 import signal
 import socket
 import stat
@@ -67,6 +68,18 @@ def test_stop_by_command(make, mode):
     h.assert_clean()
 
 
+def test_more_clients_than_files_is_told_at_the_start(make):
+    """The hard limit of files is that of the machine; where it is high enough for a million clients, of a million."""
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    h = make(num_init_children=1, max_clients=1000000).start()
+    h.wait_log("successfully started")
+    assert (f"max_clients = 1000000 cannot be reached: no process may have more than {most} files open" in h.log()) == (0 <= most < 1000000)
+    assert h.stop() == 0
+    h = make(num_init_children=1, max_clients=20).start()
+    h.wait_log("successfully started")
+    assert "cannot be reached" not in h.log()
+
+
 def test_stop_prints_dots_while_it_waits(make):
     h = make().start()
     workers = h.wait_workers(2)
@@ -76,6 +89,7 @@ def test_stop_prints_dots_while_it_waits(make):
     with open(told, "wb") as err:
         stop = subprocess.Popen(h.command("-m", "smart", "stop"), stderr=err)
     h.wait_log("shutting down by signal 15")
+    h.wait_log("HINT:  It waits until all clients have left")
     waits.wait_for("a dot", lambda: re.search(r"\n\.+$", told.read_text(encoding="ascii")))
     assert h.daemon.is_running() and stop.poll() is None, "smart waits"
     for pid in workers:

@@ -44,7 +44,8 @@ struct sup {
     int gen_fd; /* canonical text of `gen` for children; -1 before the first reload */
     struct shm *shm;
     struct mailboxes *boxes;
-    int nworkers; /* places for workers, the spare ones included */
+    long most_files; /* that a process may have open; -1: unknown */
+    int nworkers;    /* places for workers, the spare ones included */
     int first_worker_slot;
     int nchildren;
     struct sup_child *children;

@@ -54,7 +54,11 @@ void sup_stop_request(struct sup *s, char mode, int signo)
 {
     if (hardness(mode) == 0 || hardness(mode) <= hardness(s->stop_mode))
         return;
-    log_at(LVL_LOG, "shutting down by signal %d", signo);
+    log_at_detail(LVL_LOG, NULL,
+        mode == 's' ? "It waits until all clients have left, or for shutdown_timeout where that is "
+                      "set; pgpool stop -m fast ends them."
+                    : NULL,
+        "shutting down by signal %d", signo);
     if (s->phase == SUP_RUNNING) {
         s->phase = SUP_DRAINING;
         atomic_store(&proc_row(s->shm, PROC_SLOT_SUPERVISOR)->is_leaving, 1);

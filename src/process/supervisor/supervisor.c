@@ -39,6 +39,7 @@
 #include "sys/sig.h"
 
 #define MAILS_PER_TURN 64
+#define FILES_BESIDES  32            /* those of a worker that are no connections, about */
 #define LOG_ROOM_BYTES (1024 * 1024) /* wanted room for events that wait for the logger */
 
 static int count_workers(const struct conf *conf)
@@ -227,7 +228,7 @@ static int prepare(struct sup *s, struct err *err)
     s->signal_fd = sig_open_fd(signals, (int)(sizeof signals / sizeof signals[0]), err);
     if (s->signal_fd == -1 || fd_null_stdio(0, err) == -1)
         return -1;
-    fd_raise_limit();
+    s->most_files = fd_raise_limit();
     lay_out_slots(s);
     if (hold_pidfile(s, err) == -1 || look_at_files(s->gen, err) == -1 ||
         (!s->opts.is_witness && sup_listen_open(s, err) == -1) || make_shared(s, err) == -1)
@@ -248,11 +249,29 @@ static void look_at_user(void)
             "pgpool runs as root");
 }
 
+/* Told here, or clients find out on the busiest day: they are not answered any more then. */
+static void look_at_descriptors(const struct sup *s)
+{
+    const struct conf *conf = conf_of(s->gen);
+    int n = count_workers(conf);
+
+    if (s->most_files == -1 || s->most_files >= conf->max_clients / n + FILES_BESIDES)
+        return;
+    log_at_detail(LVL_WARNING, NULL,
+        "Raise the hard limit (ulimit -Hn, systemd: LimitNOFILE) to twice max_clients, for a "
+        "client and its server connection take one each, or lower max_clients.",
+        "max_clients = %d cannot be reached: no process may have more than %ld files open, and "
+        "there are %d for clients",
+        (int)conf->max_clients, s->most_files, n);
+}
+
 static void start_children(struct sup *s)
 {
     int i;
 
     look_at_user();
+    if (!s->opts.is_witness)
+        look_at_descriptors(s);
     for (i = 0; i < s->nchildren; i++) {
         if (!s->children[i].is_spare)
             sup_child_start(s, &s->children[i]);
@@ -279,9 +298,7 @@ static void use_options(const struct sup *s, const struct sup_opts *opts)
     if (opts->discard_status)
         discard_status(s);
     if (opts->clear_oidmaps)
-        log_at(LVL_LOG,
-            "option -C: there is no query cache in memcached yet, so there are no oid maps "
-            "to clear");
+        log_at(LVL_LOG, "option -C has no effect: the query cache keeps no oid maps in memcached");
 }
 
 static void on_signal(struct sup *s, int signo)
