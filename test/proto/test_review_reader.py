@@ -307,6 +307,29 @@ def test_lines_about_a_server_connection_obey_the_session(cluster, pool):
     try:
         assert len(reads()) == 1 and not reads()
         assert len(reads("log_min_messages = 'debug1'")) == 1
+        assert "could not log in" not in pool.log(), "that line says no more, at each session"
+    finally:
+        hba.write_text(before, encoding="utf-8")
+        node.reload()
+
+
+def test_who_keeps_a_connection_for_want_of_a_password_is_told_of_once(cluster, start_pool):
+    """Transaction mode, a login that the server judged: of each user and database once an hour, not at each login."""
+    cluster.primary.rows("create role kept login password 'kept'")
+    node = cluster.nodes[0]
+    hba = node.data / "pg_hba.conf"
+    before = hba.read_text(encoding="utf-8")
+    hba.write_text("host all kept all scram-sha-256\n" + before, encoding="utf-8")
+    node.reload()
+    pool = start_pool(node.address, pool_mode="transaction", auth_learn_keys="off")
+
+    def logs_in(database: str) -> bool:
+        with Wire(pool.address, seconds=20) as w:
+            return w.login(user="kept", password="kept", database=database)[-1].type == "Z"
+    try:
+        waits.wait_for("the server asks", lambda: logs_in("postgres") and "keeps a server connection" in pool.log(), 20)
+        assert all(logs_in(name) for name in ("postgres", "postgres", "template1"))
+        waits.wait_for("the other database, too", lambda: pool.log().count('user "kept" keeps a server connection') == 2, 20)
     finally:
         hba.write_text(before, encoding="utf-8")
         node.reload()

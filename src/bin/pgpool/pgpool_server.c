@@ -298,7 +298,10 @@ int server_look_up(
     if (PQresultStatus(r) != PGRES_TUPLES_OK) {
         err_set(err, "57P03", "auth_query failed: %.*s",
             (int)strcspn(PQresultErrorMessage(r), "\n"), PQresultErrorMessage(r));
-        err_hint(err, "Create the function pgpool_user_lookup, see the manual, or set auth_query.");
+        err_hint(err, "%s",
+            *query != '\0'
+                ? "Run auth_query by hand as auth_user, with a user's name for $1."
+                : "Create the function pgpool_user_lookup, see the manual, or set auth_query.");
         rc = -1;
     } else if (PQntuples(r) == 1 && PQnfields(r) >= 2 && strcmp(PQgetvalue(r, 0, 0), user) == 0) {
         cred_from_stored(slice_of_str(PQgetvalue(r, 0, 1)), out);

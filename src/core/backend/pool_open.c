@@ -156,6 +156,7 @@ static const struct link_owner_ops own_ops = {
     .on_error = own_on_error,
     .on_drained = link_ignore,
     .on_lost = own_on_lost,
+    .says_unanswered = true,
 };
 
 /* The place is taken. */

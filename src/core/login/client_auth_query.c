@@ -347,8 +347,11 @@ static void refuse_answer(const struct prober *p, struct lookup *l)
     lookup_finish(l, &err);
 }
 
-static const char *hint_denied(enum auth_lookup_kind kind)
+static const char *hint_denied(const struct prober *p, enum auth_lookup_kind kind)
 {
+    if (kind == AUTH_LOOKUP_SECRET && *p->query != '\0')
+        return "That role may not do what auth_query says: have auth_query call a function that is "
+               "SECURITY DEFINER, as pgpool_user_lookup in the manual is, or grant what it reads.";
     if (kind == AUTH_LOOKUP_KEYS)
         return "Reads of users with passwords stay on the primary. Let it read pg_authid, or set "
                "auth_user; with auth_learn_keys = off it is not tried.";
@@ -388,7 +391,7 @@ static void prober_on_answer(struct prober *p)
             err_hint(&err, "Run auth_query by hand as auth_user.");
         }
         log_caused_detail(LVL_LOG, err.detail[0] != '\0' ? err.detail : NULL,
-            strcmp(err.sqlstate, "42501") == 0 ? hint_denied(l->kind) : NULL,
+            strcmp(err.sqlstate, "42501") == 0 ? hint_denied(p, l->kind) : NULL,
             "looking up users as \"%s\" failed: %s", p->user, err.msg);
         lookup_finish(l, &err);
         return;

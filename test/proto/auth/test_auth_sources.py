@@ -266,6 +266,10 @@ def test_catalogue_without_the_function(server, pools):
                  auth_dbname="bare")
     assert come(poor, "by_catalogue") == "57P03"
     assert "Create the function pgpool_user_lookup" in poor.log()
+    told = pools([server.address], hba=SCRAM_ALL, passwd="looker:looker_pw\n", auth_user="looker",
+                 auth_query="select rolname, rolpassword from pg_authid where rolname = $1::text")
+    assert come(told, "by_catalogue") == "57P03"
+    assert "That role may not do what auth_query says" in told.log() and "or set auth_query" not in told.log()
 
 
 def test_looker_without_password_is_said(server, pools):

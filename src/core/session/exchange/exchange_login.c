@@ -15,6 +15,7 @@
 #include "config/pools_conf.h"
 
 #include "exchange/exchange_mode_int.h"
+#include "known/session_shared.h"
 #include "lent/lent_int.h"
 #include "sstate/phase_int.h"
 #include "sstate/sstate_vars_int.h"
@@ -238,6 +239,19 @@ bool exchange_login_is_relayed(const struct client *c)
            (be->book == NULL || auth_book_login(be->book, pool_book_name(c->pool)) == NULL);
 }
 
+/* Once an hour for each user and database: nothing changes from one login to the next. */
+static void tell_kept_for_login(struct client *c)
+{
+    size_t n = (size_t)c->pool->user_len + 1 + c->pool->database_len;
+    bool is_due = session_tells_again(
+        c->ss->shared, slice_of(c->pool->names, n), backend_wall_us(&c->ss->be));
+
+    CLIENT_LOG(c, is_due ? LVL_LOG : LVL_DEBUG1,
+        "user \"%s\" keeps a server connection: its password is not known here, so no other "
+        "could be opened (see pool_passwd and auth_query); told once an hour",
+        c->pool->names);
+}
+
 void exchange_login_done(struct client *c)
 {
     struct sstate *s = c->sstate;
@@ -253,10 +267,7 @@ void exchange_login_done(struct client *c)
     lent_kept_note(c, c->link);
     s->kept_uses = 0;
     if (exchange_login_is_relayed(c) && !lent_keeps(s)) {
-        CLIENT_LOG(c, LVL_LOG,
-            "user \"%s\" keeps a server connection: its password is not known here, so no other "
-            "could be opened (see pool_passwd and auth_query)",
-            c->pool->names);
+        tell_kept_for_login(c);
         s->pins = 1U << PIN_REASON_SESSION_MODE;
         leg_show_pins(c);
         return;
