@@ -138,7 +138,11 @@ static int write_new(const char *path, const struct output *o, struct err *err)
     int rc;
 
     if (fd == -1) {
+        bool lacks_folder = errno == ENOENT;
+
         err_set_errno(err, errno, "could not make \"%s\"", path);
+        if (lacks_folder)
+            err_hint(err, "Make the folder first, as the user that will run pgpool.");
         return -1;
     }
     rc = fd_write_all(fd, o->text->data, o->text->len);

@@ -98,7 +98,7 @@ static void conf_format_flags(const struct conf_param *param, unsigned bits, str
 {
     bool first = true;
     for (const struct conf_enum_value *v = param->values; v->text != NULL; v++) {
-        if ((bits & (unsigned)v->value) == 0)
+        if ((bits & (unsigned)v->value) == 0 || v->hidden)
             continue;
         if (!first)
             buf_put_byte(out, param->separator);
