@@ -68,7 +68,7 @@ static void print_usage(void)
         "  -n, --dont-detach         stay in the foreground; log to standard error\n"
         "  -d, --debug               log_min_messages = debug1\n"
         "  -D, --discard-status      forget the saved status of the servers\n"
-        "  -C, --clear-oidmaps       clear the query cache's oid maps in memcached\n"
+        "  -C, --clear-oidmaps       accepted for old scripts, has no effect\n"
         "  -x, --debug-assertions    accepted; assertions are always on\n"
         "      --witness             the watchdog alone, as a further vote: no clients, no "
         "servers\n"
