@@ -131,13 +131,6 @@ START_TEST(old_names)
     ck_assert_int_eq(c->write_function_list.n, 1);
     ck_assert_str_eq(c->follow_primary_command, "x");
     conf_gen_free(&gen);
-    /* Words of 4.1, one of them in its own sample. */
-    gen = conf_test_good("relcache_query_target = master\nbackend_hostname0 = 'a'\n"
-                         "backend_flag0 = 'ALWAYS_MASTER|DISALLOW_TO_FAILOVER'\n");
-    ck_assert_int_eq(conf_of(gen)->relcache_query_target, CONF_CATALOG_PRIMARY);
-    ck_assert_uint_eq(conf_of(gen)->nodes[0].backend_flag,
-        (unsigned)CONF_BACKEND_ALWAYS_PRIMARY | CONF_BACKEND_DISALLOW_FAILOVER);
-    conf_gen_free(&gen);
     conf_test_warns("\nlogdir = '/l'\n", CONF_WARNING, 2, "use \"work_dir\"");
     conf_test_warns("wd_port = 9000\n", CONF_WARNING, 1, "\"wd_port\" was removed");
     conf_test_warns("other_pgpool_hostname1 = 'x'\n", CONF_WARNING, 1, "hostnameN");

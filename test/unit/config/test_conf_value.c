@@ -195,6 +195,18 @@ START_TEST(words)
 }
 END_TEST
 
+/* One of them stands in its sample. */
+START_TEST(words_of_old_releases)
+{
+    struct conf_gen *gen = conf_test_good("relcache_query_target = master\nbackend_port0 = 5432\n"
+                                          "backend_flag0 = 'ALWAYS_MASTER|DISALLOW_TO_FAILOVER'\n");
+    ck_assert_int_eq(conf_of(gen)->relcache_query_target, CONF_CATALOG_PRIMARY);
+    ck_assert_uint_eq(conf_of(gen)->nodes[0].backend_flag,
+        CONF_BACKEND_ALWAYS_PRIMARY | CONF_BACKEND_DISALLOW_FAILOVER);
+    conf_gen_free(&gen);
+}
+END_TEST
+
 START_TEST(lists)
 {
     struct conf_gen *gen;
@@ -441,6 +453,7 @@ static Suite *conf_value_suite(void)
     tcase_add_test(types, sizes);
     tcase_add_test(types, reals);
     tcase_add_test(types, words);
+    tcase_add_test(types, words_of_old_releases);
     tcase_add_test(types, lists);
     suite_add_tcase(s, types);
     TCase *properties = tcase_create("properties");
