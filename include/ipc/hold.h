@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: PostgreSQL
  * hold.h: the second stage of an online recovery of native replication: no session begins anything
- * on its servers, and those at work are waited for; region HOLD of shared memory.
- * Written by: control, who holds; each worker its own count of who is at work; the supervisor, when
- * one of them dies.
+ * on its servers, and those at work are waited for; and which server is ahead of the others when a
+ * worker dies; region HOLD of shared memory.
+ * Written by: control, who holds; each worker its own counts of who is at work, and for whom a
+ * server is ahead; the supervisor, when one of them dies; the monitor, who detaches the others.
  *
  * A worker counts who begins and looks whether all are held behind that; control sets the word and
  * counts behind that. So whoever is not seen at work sees that it is held. */
@@ -26,6 +27,10 @@ bool hold_enter(struct shm *shm, int ordinal);
  */
 void hold_join(struct shm *shm, int ordinal);
 void hold_leave(struct shm *shm, int ordinal);
+/* `node` is about to do for good what the others have not been told, or may have: until
+ * hold_ahead_over. Nobody else would know if the worker died meanwhile. */
+void hold_ahead(struct shm *shm, int ordinal, int node);
+void hold_ahead_over(struct shm *shm, int ordinal);
 
 /* --- all --- */
 bool hold_is_on(const struct shm *shm);
@@ -38,9 +43,15 @@ void hold_begin(struct shm *shm, int slot);
 void hold_end(struct shm *shm, int slot);
 
 /* --- supervisor --- */
-/* What worker `ordinal` had counted is gone with it. */
+/* What worker `ordinal` had counted is gone with it; a server that was ahead by it is noted. */
 void hold_reclaim_worker(struct shm *shm, int ordinal);
 /* The process in `slot` is dead: what it held goes on. True when it held. */
 bool hold_reclaim(struct shm *shm, int slot);
+
+/* --- supervisor, monitor --- */
+/* The server that was ahead of the others when a worker died; -1: none was. It is noted until it is
+ * taken. */
+int hold_left_ahead(const struct shm *shm);
+int hold_take_ahead(struct shm *shm);
 
 #endif

@@ -15,26 +15,16 @@
 /* Whether the rows of an INSERT get their numbers under a lock: insert_lock, or what the comment in
  * front of the statement says. `serial`: the table has such a default (struct repl_plan). */
 bool repl_must_lock(struct slice text, const struct sql_stmt *stmt, bool insert_lock, bool serial);
-/* How many sequences of the plan it locks: all or none. */
-uint32_t repl_sequences_to_lock(
-    struct slice text, const struct sql_stmt *stmt, bool insert_lock, const struct repl_plan *plan);
-/* The lock of a sequence; readers, vacuum and those who write to the tables do not wait for it. A
- * row comes back: the number that the sequence gave last (NULL: none, or the user may not see it),
- * and whether the user may set it. */
-void repl_sequence_lock_sql(struct slice sequence, struct buf *sql);
-/* A sequence as the main node has it, under that lock. */
-struct repl_number {
-    struct slice sequence; /* as in struct repl_plan */
-    struct slice last;     /* digits; p NULL: not known */
-    bool may_set;
-    bool is_told; /* the main node has answered */
+struct repl_lock_rules {
+    bool insert_lock;
+    bool has_row_locks;          /* pgpool_catalog.insert_lock is there */
+    const char *lobj_lock_table; /* empty: none */
 };
-/* Takes the two values of that row, kept in the arena. */
-void repl_number_take(struct arena *a, const struct slice value[2], struct repl_number *number);
-/* Appends what makes these sequences of another node stand where the main node's do, where they
- * are behind: a SELECT of one row, to be run before they give another number; nothing when none is
- * known. None is set back. */
-void repl_numbers_sql(const struct repl_number *numbers, uint32_t n, struct buf *sql);
+/* Appends lock number `i` that a statement (NULL: a function call) takes first on the main node:
+ * of sequences, named by *sequence, of large objects, of its table, of what it reads. False: there
+ * are no more. */
+bool repl_lock_at(struct slice text, const struct sql_stmt *stmt, const struct repl_plan *plan,
+    const struct repl_lock_rules *rules, uint32_t i, struct slice *sequence, struct buf *sql);
 /* The table an INSERT writes; NULL: it is none. */
 const struct sql_table *repl_insert_target(const struct sql_stmt *stmt);
 

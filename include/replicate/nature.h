@@ -33,8 +33,12 @@ bool repl_is_of_main(const struct sql_stmt *s);
 /* A SELECT that may be known to read. */
 bool repl_only_reads(const struct sql_stmt *s);
 bool repl_is_one_read(const struct sql_facts *facts);
+/* Where a statement that stands alone begins and ends in its text. */
+void repl_place_alone(struct slice text, struct sql_stmt *s);
 /* What native replication refuses, by its name; NULL: nothing of it. */
 const char *repl_unsupported(const struct sql_stmt *s);
+/* A number of the catalogue may be asked for by a name: 'x'::regclass::oid, to_regtype('x'). */
+bool repl_shows_numbers(struct slice text);
 struct arena;
 /* Takes functions out of statement `i` that are volatile and only say what is so on their node: how
  * large a table is, of what a partition is one. Makes a copy in `a`; false: it has none. */

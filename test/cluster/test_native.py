@@ -532,6 +532,51 @@ def test_a_client_leaves_amid_a_procedure(pair):
     assert it.equal() and [r[3] for r in it.status()] == ["up", "up"]
 
 
+LATE = """\
+create function waits() returns trigger language plpgsql as $$ begin perform pg_advisory_xact_lock(9); return null; end $$;
+create constraint trigger late after insert on q deferrable initially deferred for each row execute function waits()"""
+
+
+@pytest.mark.parametrize("how", ["call", "do", "extended", "in a transaction", "statement", "commit", "commit extended"])
+def test_a_worker_is_killed_amid_what_stays(pair, how):
+    """What the main node has committed, or is about to, and the others may not have done, is not forgotten with who knew of it."""
+    it = pair(3)
+    lock = w.Wire(it.nodes[0].address)
+    lock.login()
+    one(lock, "select pg_advisory_lock(9)")
+    c = it.client()
+    one(c, FILLS)
+    for sql in LATE.split(";\n"):
+        one(c, sql)
+    sql = {"call": "call fills(100, true)", "do": "do $$ begin call fills(100, true); end $$", "extended": "call fills(100, true)",
+           "in a transaction": "call fills(100, false)"}.get(how, "insert into q (v) values (1)")
+    if how not in ("call", "do", "extended", "statement"):
+        one(c, "begin")
+    if how.startswith("commit"):
+        one(c, sql)
+        sql = "commit"
+    c.send(*([w.parse(sql), w.bind(), w.execute(), w.SYNC] if how.endswith("extended") else [w.query(sql)]))
+    waits_for_advisory(it)
+    with it.client() as other:
+        pids = {int(r[0]) for r in other.rows("show pool_processes")}
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+    with pytest.raises((w.WireClosed, OSError)):
+        c.ready(seconds=60)
+    lock.bye()
+    waits.wait_for("it ends there", lambda: not it.nodes[0].rows("select 1 from pg_stat_activity where query ~ 'fills|commit|values' and state <> 'idle' "
+                                                                 "and pid <> pg_backend_pid()"))
+    if how == "in a transaction":
+        with it.client() as other:
+            one(other, "insert into q (v) values (2)")
+        assert it.equal()
+        return
+    waits.wait_for("the others are down", lambda: [r[3] for r in it.status()] == ["up", "down", "down"])
+    assert "a worker process died while node 0 did what the others had not done" in it.pool.log()
+    with it.client() as other:
+        one(other, "insert into accounts values (500, 1)")
+
+
 def test_a_statement_that_could_not_be_committed(pair):
     """What was done in front of it was told; of itself the error alone, as a server says it."""
     it = pair()

@@ -51,6 +51,22 @@ def test_numbers_are_those_of_the_main_node(apart, everywhere):
 
 
 @pytest.mark.parametrize("everywhere", HALVES, ids=["one", "replicate_select"])
+@pytest.mark.parametrize("sql", ["select 'numbered'::regclass::oid", "select to_regclass('numbered')::oid", "select cast('numbered' as RegClass)::int8",
+                                 "select 'dumped()'::regprocedure::oid"])
+def test_numbers_by_name_are_those_of_the_main_node(apart, sql, everywhere):
+    """No table of the catalogue is named there."""
+    it = apart(replicate_select=everywhere)
+    want = it.nodes[0].rows(sql)
+    assert want != it.nodes[1].rows(sql)
+    for _ in range(6):
+        with it.client() as c:
+            for _ in range(2):
+                assert c.rows(sql) == want
+                c.send(w.parse(sql), w.bind(), w.execute(), w.SYNC)
+                assert [m.row() for m in c.ready() if m.type == "D"] == want
+
+
+@pytest.mark.parametrize("everywhere", HALVES, ids=["one", "replicate_select"])
 def test_psql_describes(apart, everywhere):
     """Some of its questions call functions that PostgreSQL calls volatile: pg_partition_ancestors, pg_table_size."""
     it = apart(replicate_select=everywhere)

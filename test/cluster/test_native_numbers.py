@@ -224,6 +224,75 @@ def test_the_first_number_and_a_sequence_that_descends(pair):
         assert it.everywhere(SEQUENCE)[0] == it.everywhere(SEQUENCE)[1]
 
 
+FURTHER = "a sequence was further on another node"
+AHEAD = {
+    "statement": [INSERT],
+    "transaction": ["begin", "select 1 from accounts limit 1", INSERT],
+    "nextval": ["select nextval('child_id_seq')"],
+    "returning": ["insert into child (parent) select 1 from generate_series(1, 3) returning id"],
+    "fails": ["insert into child (parent) values (99)", INSERT],
+    "copy": ["copy child (parent) from stdin"],
+}
+
+
+@PROTOCOLS
+@pytest.mark.parametrize("what", AHEAD)
+def test_another_node_is_further(pair, what, extended):
+    """As behind a crash of that server, which leaves out up to 32 numbers. Nobody gets other numbers there: who comes first is to do it again."""
+    it = started(pair, **({"replication_compare": "rows"} if what == "returning" else {}))
+    it.nodes[1].rows("select nextval('child_id_seq') from generate_series(1, 7)")
+    with it.client() as c:
+        for sql in AHEAD[what]:
+            sent(c, extended and what != "copy", sql)
+            if what == "copy":
+                c.read_until("G")
+                c.send(w.copy_data(b"1\n2\n"), w.COPY_DONE)
+            got = c.ready(seconds=60)
+            if sql.startswith("insert into child (parent) values (99)"):
+                assert error_of(got).sqlstate == "23503"
+        e = error_of(got)
+        assert (e.sqlstate, e.text.startswith(FURTHER)) == ("40001", True)
+        if what == "transaction":
+            assert got[-1].body == b"E"
+            one(c, "rollback")
+        assert it.equal(tables=("child",))
+        sent(c, extended, AHEAD[what][-1] if what != "copy" else INSERT)
+        assert not [m for m in c.ready(seconds=60) if m.type == "E"]
+    assert [r[3] for r in it.status()] == ["up", "up"]
+    taken(it, extended)
+    assert it.pool.log().count(FURTHER) == 0  # it is the client's, like any 40001
+
+
+@PROTOCOLS
+def test_two_are_further_and_the_user_may_only_use_it(pair, extended):
+    it = started(lambda **conf: pair(3, **conf))
+    with it.client() as c:
+        one(c, "create role clerk login; grant insert, update, select on child to clerk; grant select on accounts to clerk; grant usage on child_id_seq to clerk")
+    for node, more in ((1, 3), (2, 5)):
+        it.nodes[node].rows(f"select nextval('child_id_seq') from generate_series(1, {more})")
+    with it.client(user="clerk") as c:
+        sent(c, extended)
+        assert error_of(c.ready(seconds=60)).sqlstate == "40001"
+        sent(c, extended)
+        assert not [m for m in c.ready(seconds=60) if m.type == "E"]
+    assert it.equal(tables=("child",))
+    taken(it, extended)
+
+
+def test_a_server_crashes_and_its_sequences_are_further(pair):
+    """Back before anybody has missed it: it has left out numbers, as it had written down some in advance."""
+    it = started(pair, conf_of_nodes={"synchronous_commit": "on"}, health_check_max_retries=100, health_check_retry_delay=1)
+    it.nodes[1].stop(signal.SIGKILL)
+    it.nodes[1].start()
+    assert len({str(r) for r in it.everywhere(SEQUENCE)}) == 2
+    assert [r[3] for r in it.status()] == ["up", "up"]
+    with waits.wait_for("somebody is let in", lambda: let_in(it)) as c:
+        sent(c, False)
+        got = c.ready(seconds=60)
+        assert error_of(got).sqlstate == "40001"
+    taken(it)
+
+
 def test_the_main_node_is_lost_behind_it(pair):
     """What was cut short was told to nobody: the next main node gives that number, and no other twice."""
     it = started(pair)

@@ -88,6 +88,33 @@ static void leave_work(struct native *n)
     n->is_counted = false;
 }
 
+/* Until the others have answered, nobody else would know of it if this process died. */
+static bool is_ahead(const struct native *n)
+{
+    bool is_alone = !n->wrapped && native_tx(n) == 'I';
+
+    switch (n->step) {
+    case STEP_MAIN:
+        return n->commit.wrote && n->failed < 0 && !n->commit.is_clients &&
+               (is_alone ? n->place.writes : n->ex.is_commit);
+    case STEP_FIRST_END:
+        return n->commit.wrote;
+    default:
+        return n->nahead > 0 && n->step != STEP_ONE && n->step != STEP_UNDO;
+    }
+}
+
+void native_note_ahead(struct native *n, bool is_over)
+{
+    uint32_t before = n->nahead;
+
+    n->nahead = !is_over && is_ahead(n);
+    if (n->nahead > before)
+        hold_ahead(n->ss->env->shm, n->ss->env->ordinal, n->leg[n->main].node);
+    else if (n->nahead < before)
+        hold_ahead_over(n->ss->env->shm, n->ss->env->ordinal);
+}
+
 bool native_is_held(const struct client *c)
 {
     return client_native(c)->step == STEP_HELD;
@@ -120,6 +147,27 @@ static void choose_reader(struct native *n)
     }
 }
 
+static int read_leg(const struct native *n)
+{
+    if (n->failed >= 0)
+        return n->failed;
+    /* Only the gate makes snapshots of several nodes one; SERIALIZABLE needs all reads in one
+     * place. */
+    if (n->gate.ops == NULL && (n->wrapped || !native_is_outside(n)))
+        return (int)n->main;
+    if (n->commit.wrote || n->place.on_main || !n->ss->conf->load_balance_mode || n->reader < 0 ||
+        !native_is_up(&n->leg[n->reader]))
+        return (int)n->main;
+    return n->reader;
+}
+
+int native_one_leg(const struct native *n)
+{
+    int one = n->ex.is_batch && n->portal >= 0 ? n->portal : read_leg(n);
+
+    return native_is_up(&n->leg[one]) ? one : (int)n->main;
+}
+
 void native_begin(struct client *c)
 {
     struct native *n;
@@ -132,6 +180,7 @@ void native_begin(struct client *c)
     n->c = c;
     n->ss = client_sessions(c);
     n->commit.ops = &native_commit_ops;
+    n->apart = &native_apart_ops;
     n->guards = &native_guard_ops;
     if (n->ss->conf->backend_clustering_mode == CONF_CLUSTER_SNAPSHOT) {
         n->gate.ops = &native_gate_ops;
@@ -173,6 +222,7 @@ void native_free(struct client *c)
     if (client_link(c) != NULL)
         client_link(c)->ready_as = 0;
     n->commit.ops->leave(n);
+    native_note_ahead(n, true);
     if (n->gate.ops != NULL)
         n->gate.ops->quit(n);
     leave_work(n);
@@ -319,6 +369,7 @@ void native_finish(struct native *n)
 
     memset(&n->held, 0, sizeof n->held);
     client_send(c, &held);
+    native_note_ahead(n, true);
     native_gate_leave(n);
     n->commit.owed = 0;
     if (tx == 'I' && !n->wrapped) {

@@ -324,9 +324,9 @@ static void put_locks(struct native *n, const struct bound *bounds, unsigned cou
         for (unsigned i = 0;
              b->locks && native_lock_sql(n, b->sql, &b->facts.stmts[0], &b->plan, i, &sql); i++) {
             native_put_own(&n->out, &n->ops, OUR_LOCK, buf_slice(&sql));
-            if (n->nnumbers > known)
+            if (n->numbers.n > known)
                 n->ops.data[n->ops.len - 1] |= (char)OP_NOTE; /* its row is taken */
-            known = n->nnumbers;
+            known = n->numbers.n;
             buf_clear(&sql);
         }
     }
@@ -617,7 +617,7 @@ enum native_verdict native_batch_plan(struct native *n)
 
     n->place = (struct native_place){0};
     n->plan = (struct repl_plan){0};
-    native_numbers_clear(n);
+    n->numbers = (struct repl_numbers){0};
     n->ex.is_commit = false;
     n->ex.forgets = NULL;
     native_follow_schema(n);

@@ -15,6 +15,7 @@
 #include "parser/parser.h"
 #include "replicate/agree.h"
 #include "replicate/locks.h"
+#include "replicate/numbers.h"
 #include "replicate/rewrite.h"
 #include "session/client.h"
 #include "session/session.h"
@@ -105,6 +106,8 @@ enum native_step {
     STEP_READ_ENDS,      /* what only read is over: COMMIT where it was */
     STEP_VERIFY,         /* the catalogue is asked whether a table is still what was planned for */
     STEP_FUNCTIONS,      /* the catalogue is asked for functions that were there before */
+    STEP_WHERE,          /* all nodes say where the sequences stand */
+    STEP_FORWARD,        /* the main node's are brought to where another node's are */
     STEP_COMMITTED       /* the main node, whether what has failed there had committed part of it */
 };
 
@@ -201,6 +204,7 @@ struct native_functions;
 struct native_commit_ops;
 struct native_guard;
 struct native_guard_ops;
+struct native_apart_ops;
 struct native_gate_ops;
 
 /* A transaction that is committed in two phases. */
@@ -250,6 +254,7 @@ struct native {
     bool has_warned;  /* in this exchange, of what may differ */
     bool skips;       /* a sequence has failed: up to its Sync nothing runs */
     bool is_counted;  /* among those at work (ipc/hold.h): a transaction or an exchange goes on */
+    uint32_t nahead;  /* 1: the main node is ahead of the others by it (ipc/hold.h) */
     uint32_t gone;    /* legs that went away in this exchange, as bits: they lack what it does */
     int speaker;      /* the leg whose answer the client gets */
     int failed;       /* the leg on which the client's transaction failed; -1: none */
@@ -267,10 +272,8 @@ struct native {
     const struct sql_stmt *planned_stmt; /* the statement of `planned` */
     struct slice *values;
     const struct native_functions *functions; /* NULL: not known yet */
-    struct repl_number *numbers; /* of the sequences that it locks, as the main node has them */
-    uint32_t nnumbers;
-    uint32_t nnumbers_taken;            /* of these, from rows within a sequence of messages */
-    struct native_change *changes_made; /* to prepared statements */
+    struct repl_numbers numbers;              /* the sequences that it locks */
+    struct native_change *changes_made;       /* to prepared statements */
     uint32_t nchanges;
     struct buf copy_sql;    /* of a COPY FROM that is bound to the unnamed portal; else empty */
     struct repl_copy *copy; /* rows of COPY that are filled in; NULL: as they come */
@@ -290,6 +293,7 @@ struct native {
     unsigned nquestions;
     int64_t wait_until_us;
     struct timer timer;
+    const struct native_apart_ops *apart;
     const struct native_guard_ops *guards;
     struct native_guard *guard; /* of the round under way; NULL: it has not taken long */
     struct task again;          /* there may be another exchange */
@@ -307,6 +311,9 @@ void native_free(struct client *c);
 /* May an exchange begin? True also within a transaction. False: it waits (STEP_HELD) and comes
  * again by native_next. */
 bool native_may_begin(struct native *n);
+/* The round under way is about to make the main node do for good what the others have not done, or
+ * goes on with that; or none does any more (`is_over`). */
+void native_note_ahead(struct native *n, bool is_over);
 /* The exchange is over: the client is told its end. */
 void native_finish(struct native *n);
 /* The client was answered here; or is going to be: the exchange comes again (client_unpark). */
@@ -316,6 +323,8 @@ void native_park(struct native *n);
 void native_refuse(struct native *n, const char *sqlstate, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 char native_tx(const struct native *n);
+/* The node for what runs on one, as a leg. */
+int native_one_leg(const struct native *n);
 
 /* native_leg.c */
 extern const struct link_owner_ops native_link_ops;
@@ -337,9 +346,15 @@ void native_end_all(struct native *n, enum native_step step, const char *sql);
 void native_begin_all(struct native *n);
 /* Nobody else is to be asked in this round: goes on when all have answered. */
 void native_wait(struct native *n);
-bool native_is_up(const struct native_leg *leg);
+static inline bool native_is_up(const struct native_leg *leg)
+{
+    return leg->phase == LEG_READY;
+}
 /* The leg's server waits for data of a COPY. */
-bool native_copies(const struct native_leg *leg);
+static inline bool native_copies(const struct native_leg *leg)
+{
+    return native_is_up(leg) && expect_is_copying(&leg->link->expect);
+}
 /* The main node is about to commit: notes who has to do it, too. False: somebody has gone who would
  * lack it, and `fail` was called with the error in n->held. True of native_is_owed_and_gone: that
  * leg went away before it was told, so its node lacks what the main node has committed. */
@@ -352,6 +367,13 @@ bool native_lacks(const struct native *n, unsigned i, bool is_known);
 void native_set_lost(struct err *err);
 /* The monitor is told to take a node out of service. */
 void native_detach(struct native *n, struct native_leg *leg, const char *why);
+
+/* No transaction of the client's is open on the main node, and none is to be begun. */
+static inline bool native_is_outside(const struct native *n)
+{
+    return n->failed < 0 && (n->unbegun >> n->main & 1) == 0 &&
+           n->leg[n->main].link->tx_status == 'I';
+}
 
 /* native_begin.c */
 /* The statement at hand is the client's BEGIN, which no server is told yet, or the end of such a
@@ -426,16 +448,8 @@ void native_take_columns(struct native *n);
 
 /* native_numbers.c: sequences that stand elsewhere on another node than on the main one, for what
  * took numbers was cut short, are set right by the next statement that takes some. */
-/* A statement is about to be planned. */
-void native_numbers_clear(struct native *n);
-/* The lock of that sequence is asked for, and with it where it stands, if it is not yet. */
-void native_numbers_add(struct native *n, struct slice sequence);
-/* The user has no right to one of them, as an identity column needs none: nobody puts it right. */
-bool native_numbers_are_hidden(const struct native *n);
-/* Takes what the main node has answered to native_values_sql; a row of its answer to a lock within
- * a sequence of messages. */
+/* Takes what the main node has answered to native_values_sql. */
 void native_numbers_take_values(struct native *n);
-void native_numbers_take_row(struct native *n, struct slice body);
 /* Appends what stands in front of the statement on another node than the main one: locks of what it
  * reads, what puts its sequences right; a SELECT of one row is the last. */
 void native_numbers_sql(const struct native_leg *leg, struct buf *sql);
@@ -539,6 +553,17 @@ struct native_guard_ops {
     void (*over)(struct native *n);
 };
 extern const struct native_guard_ops native_guard_ops;
+
+/* native_apart.c: by pointers, as above. */
+struct native_apart_ops {
+    /* All have done a statement that takes numbers; `agree`: with equal answers. True: they are
+     * asked where the sequences stand, as one may be further than on the main node, and it ends as
+     * `end` says, or fails. */
+    bool (*asks)(struct native *n, bool agree);
+    void (*told)(struct native *n, void (*end)(struct native *n)); /* of STEP_WHERE */
+    void (*brought)(struct native *n);                             /* of STEP_FORWARD */
+};
+extern const struct native_apart_ops native_apart_ops;
 
 /* native_gate.c: by pointers, as above. */
 struct native_gate_ops {

@@ -23,16 +23,6 @@
 /* How often a node is tried that cannot be reached and is not known to be down. */
 #define OPEN_AGAIN_MS 200
 
-bool native_is_up(const struct native_leg *leg)
-{
-    return leg->phase == LEG_READY;
-}
-
-bool native_copies(const struct native_leg *leg)
-{
-    return native_is_up(leg) && expect_is_copying(&leg->link->expect);
-}
-
 bool native_owe(struct native *n, void (*fail)(struct native *n))
 {
     struct err err;
@@ -290,6 +280,7 @@ void native_round(struct native *n, enum native_step step, bool ours, int speake
     }
     if (speaker >= 0)
         client_target(n->c, n->leg[speaker].link);
+    native_note_ahead(n, false);
 }
 
 /* In front of what it is asked, where they are not in one message with it. */
@@ -299,8 +290,9 @@ static void put_numbers(struct native_leg *leg)
     struct buf out = {0};
 
     native_numbers_sql(leg, &sql);
+    leg->front = sql.len;
     if (sql.len > 0) {
-        link_expect(leg->link, OP_QUERY | OP_QUIET);
+        link_expect(leg->link, OP_QUERY | OP_QUIET | OP_ROWS);
         wire_put_query(&out, buf_slice(&sql));
         (void)link_send(leg->link, out.data, out.len);
     }
@@ -468,8 +460,10 @@ static void keep_row(struct native *n, struct slice body)
 static bool on_front(struct native_leg *leg, char type, struct slice body)
 {
     if (leg->glue == GLUE_NUMBERS && type != BE_ERROR) { /* BEGIN, and a SELECT of one row */
-        if (type == BE_DATA_ROW)
+        if (type == BE_DATA_ROW) {
+            repl_numbers_compare(body, &leg->n->numbers);
             leg->glue = GLUE_BEGIN;
+        }
         return true;
     }
     if (leg->glue == GLUE_BEGIN && type == BE_COMMAND_COMPLETE) {
@@ -694,7 +688,6 @@ static bool leg_on_error(void *owner, struct link *link, const struct errmsg *m)
 {
     struct native_leg *leg = owner;
     struct native *n = leg->n;
-
     bool is_last = slice_eq_str(m->severity, "FATAL") || slice_eq_str(m->severity, "PANIC");
 
     if (leg == &n->leg[n->main] && is_last) {
@@ -713,7 +706,10 @@ static void leg_on_own_row(void *owner, struct link *link, struct slice body)
 
     (void)link;
     if (leg == &leg->n->leg[leg->n->main])
-        native_numbers_take_row(leg->n, body);
+        repl_numbers_take_row(leg->n->arena, body, &leg->n->numbers);
+    else if (leg->front > 0)
+        repl_numbers_compare(body, &leg->n->numbers);
+    leg->front = 0;
 }
 
 static void leg_on_drained(void *owner, struct link *link)

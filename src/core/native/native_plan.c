@@ -181,11 +181,6 @@ void native_take_columns(struct native *n)
 
 /* ---- what a statement is ---- */
 
-static bool is_around(char c)
-{
-    return c == ';' || c == ' ' || c == '\t' || c == '\n' || c == '\r';
-}
-
 /* The facts hold until another text is looked for. */
 HOT static const struct sql_facts *facts_of(struct native *n, struct slice sql)
 {
@@ -242,14 +237,7 @@ static bool is_known_plain(struct native *n, struct slice sql, struct sql_facts 
     *facts->verdict = known->verdict == NULL ? 0 : *known->verdict;
     s = (struct sql_stmt *)(uintptr_t)facts->stmts;
     s->hint = (struct sql_span){0};
-    s->offset = 0;
-    s->len = (uint32_t)sql.n;
-    while (s->len > 0 && is_around(sql.p[s->len - 1]))
-        s->len--;
-    while (s->len > 0 && is_around(sql.p[s->offset])) {
-        s->offset++;
-        s->len--;
-    }
+    repl_place_alone(sql, s);
     return true;
 }
 
@@ -312,7 +300,8 @@ static enum native_verdict judge_read(struct native *n, struct slice text,
     struct sql_facts own = *facts;
     struct route_decision d;
     uint64_t verdict = facts->verdict == NULL ? 0 : *facts->verdict;
-    bool has_numbers = repl_leave_out_looks(n->arena, &own, i);
+    bool has_numbers = (verdict == 0 && repl_shows_numbers(text)) | /* none is kept of those */
+                       repl_leave_out_looks(n->arena, &own, i);
 
     own.verdict = has_numbers ? NULL : &verdict;
     in.who.user = pool_user(client_pool(n->c));
@@ -323,9 +312,9 @@ static enum native_verdict judge_read(struct native *n, struct slice text,
         ask_catalogue(n, &d);
         return NATIVE_ASK;
     }
-    place->known = d.known;
-    if (facts->verdict == NULL || d.known != *facts->verdict)
-        note_read(n, text, &facts->stmts[i], d.known);
+    place->known = has_numbers ? 0 : d.known;
+    if (facts->verdict == NULL || place->known != *facts->verdict)
+        note_read(n, text, &facts->stmts[i], place->known);
     has_numbers = has_numbers || d.class != ROUTE_EITHER || d.reason == ROUTE_R_CATALOG;
     place_read(n, text, &facts->stmts[i], &d, has_numbers, place);
     return NATIVE_GO;
@@ -380,7 +369,7 @@ void native_warn(struct native *n, const char *text, bool is_there)
 void native_cut_short(struct native *n, bool is_there)
 {
     if ((n->plan.serial != NULL || n->plan.nsequences > 0) &&
-        (n->nnumbers == 0 || native_numbers_are_hidden(n)))
+        (n->numbers.n == 0 || repl_numbers_are_hidden(&n->numbers)))
         native_warn(n,
             "a statement that takes numbers of a sequence was cut short: the next ones "
             "may differ between nodes",
@@ -492,61 +481,18 @@ enum native_verdict native_rewrite(
     return lock_reads(n, stmt, plan);
 }
 
-static bool has_insert_lock(
-    struct native *n, struct slice text, const struct sql_stmt *stmt, const struct repl_plan *plan)
-{
-    return repl_must_lock(text, stmt, n->ss->conf->insert_lock, plan->serial != NULL) &&
-           !plan->serial_is_free;
-}
-
-static bool has_table_lock(
-    struct native *n, struct slice text, const struct sql_stmt *stmt, const struct repl_plan *plan)
-{
-    return has_insert_lock(n, text, stmt, plan) ||
-           (stmt->kind == SQL_COPY_FROM && repl_insert_target(stmt) != NULL);
-}
-
-static void put_table_lock(struct native *n, struct slice text, const struct sql_stmt *stmt,
-    const struct repl_plan *plan, struct buf *sql)
-{
-    const struct sql_table *t = plan->serial;
-
-    if (t == NULL)
-        t = repl_insert_target(stmt);
-    if (has_insert_lock(n, text, stmt, plan))
-        repl_lock_sql(slice_of(text.p + t->offset, t->len),
-            has_row_locks(n) && !plan->serial_is_view, sql); /* that of a view is its tables' */
-    else
-        repl_copy_lock_sql(slice_of(text.p + t->offset, t->len), sql);
-}
-
 bool native_lock_sql(struct native *n, struct slice text, const struct sql_stmt *stmt,
     const struct repl_plan *plan, unsigned i, struct buf *sql)
 {
-    const struct conf *conf = n->ss->conf;
-    uint32_t nsequences =
-        stmt == NULL ? 0 : repl_sequences_to_lock(text, stmt, conf->insert_lock, plan);
+    struct repl_lock_rules rules = {.insert_lock = n->ss->conf->insert_lock,
+        .has_row_locks = has_row_locks(n),
+        .lobj_lock_table = n->ss->conf->lobj_lock_table};
+    struct slice sequence = {0};
+    bool is_one = repl_lock_at(text, stmt, plan, &rules, i, &sequence, sql);
 
-    if (i < nsequences) {
-        repl_sequence_lock_sql(plan->sequences[i], sql);
-        native_numbers_add(n, plan->sequences[i]);
-        return true;
-    }
-    i -= nsequences;
-    if (plan->makes_lobj && conf->lobj_lock_table[0] != '\0' && i-- == 0) {
-        repl_lobj_lock_sql(slice_of_str(conf->lobj_lock_table), sql);
-        return true;
-    }
-    if (stmt == NULL)
-        return false;
-    if (has_table_lock(n, text, stmt, plan) && i-- == 0) {
-        put_table_lock(n, text, stmt, plan, sql);
-        return true;
-    }
-    if (i >= plan->nlocks)
-        return false;
-    buf_put(sql, plan->locks[i].p, plan->locks[i].n);
-    return true;
+    if (sequence.p != NULL)
+        repl_numbers_add(n->arena, &n->numbers, sequence);
+    return is_one;
 }
 
 bool native_compares(const struct native *n)
@@ -629,7 +575,7 @@ void native_call_plan(struct native *n)
 {
     n->place = (struct native_place){.everywhere = true, .wraps = true, .writes = true};
     n->plan = (struct repl_plan){0};
-    native_numbers_clear(n);
+    n->numbers = (struct repl_numbers){0};
     native_follow_schema(n);
     if (!repl_lobj_is_made(call_body(n)))
         return;
@@ -759,7 +705,7 @@ enum native_verdict native_plan(struct native *n)
 
     n->place = (struct native_place){0};
     n->plan = (struct repl_plan){0};
-    native_numbers_clear(n);
+    n->numbers = (struct repl_numbers){0};
     n->ex.is_commit = false;
     n->ex.forgets = NULL;
     native_follow_schema(n);

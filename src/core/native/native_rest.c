@@ -31,6 +31,7 @@ struct native_rest {
     struct pool *pool;
     struct link *link;
     const struct native_gate_ops *gate; /* NULL: it holds up no snapshots */
+    uint32_t nahead; /* 1: the main node has done, or may have, what this one is about to */
     bool failed;
 };
 
@@ -65,6 +66,8 @@ static void rest_end(struct native_rest *r)
     struct pool *pool = r->pool;
 
     hold_leave(r->ss->env->shm, r->ss->env->ordinal);
+    if (r->nahead > 0)
+        hold_ahead_over(r->ss->env->shm, r->ss->env->ordinal);
     if (r->gate != NULL)
         r->gate->leave_one(r->ss, GATE_COMMIT);
     if (r->failed)
@@ -124,6 +127,9 @@ static void leave(struct native_leg *leg, struct native_rest_all *all)
     all->nleft++;
     all->n++;
     hold_join(r->ss->env->shm, r->ss->env->ordinal);
+    r->nahead = leg->n->nahead;
+    if (r->nahead > 0)
+        hold_ahead(r->ss->env->shm, r->ss->env->ordinal, leg->n->leg[leg->n->main].node);
     if (leg->n->gate.inside == GATE_COMMIT) {
         r->gate = leg->n->gate.ops;
         r->gate->join(r->ss);

@@ -28,12 +28,6 @@ static unsigned first_leg(const struct native *n)
     return n->failed >= 0 ? (unsigned)n->failed : n->main;
 }
 
-static bool is_outside(const struct native *n)
-{
-    return n->failed < 0 && n->leg[n->main].link->tx_status == 'I' &&
-           !native_lacks_begin(n, n->main);
-}
-
 static const struct sql_stmt *statement(const struct native *n)
 {
     return n->ex.is_batch || n->facts.nstmts == 0 ? NULL : &n->facts.stmts[n->at];
@@ -163,30 +157,9 @@ static void end_others(struct native *n)
 
 /* ---- sending ---- */
 
-static int read_leg(struct native *n)
-{
-    if (n->failed >= 0)
-        return n->failed;
-    /* Only the gate makes snapshots of several nodes one; SERIALIZABLE needs all reads in one
-     * place. */
-    if (n->gate.ops == NULL && (n->wrapped || !is_outside(n)))
-        return (int)n->main;
-    if (n->commit.wrote || n->place.on_main || !n->ss->conf->load_balance_mode || n->reader < 0 ||
-        !native_is_up(&n->leg[n->reader]))
-        return (int)n->main;
-    return n->reader;
-}
-
-static int one_leg(struct native *n)
-{
-    int one = n->ex.is_batch && n->portal >= 0 ? n->portal : read_leg(n);
-
-    return native_is_up(&n->leg[one]) ? one : (int)n->main;
-}
-
 static void run_on_one(struct native *n)
 {
-    int one = one_leg(n);
+    int one = native_one_leg(n);
 
     native_round(n, STEP_ONE, false, one);
     n->ex.streams = n->ex.is_batch || n->facts.nstmts <= 1;
@@ -289,10 +262,10 @@ static bool has_snapshot(struct native *n)
 
     if (n->gate.ops == NULL || n->failed >= 0)
         return true;
-    if (!n->place.everywhere && n->place.reads && is_outside(n)) {
+    if (!n->place.everywhere && n->place.reads && native_is_outside(n)) {
         n->wrapped = true;
         if (n->ex.is_batch || n->facts.nstmts == 1)
-            legs = 1U << one_leg(n);
+            legs = 1U << native_one_leg(n);
     }
     return !n->wrapped || n->gate.ops->snapshot(n, legs, run);
 }
@@ -306,7 +279,7 @@ static void run(struct native *n)
     }
     n->ex.compares = native_compares(n);
     n->commit.wrote = n->commit.wrote || n->place.writes;
-    if (n->place.wraps && (n->wrapped || is_outside(n)))
+    if (n->place.wraps && (n->wrapped || native_is_outside(n)))
         n->wrapped = true;
     if (!has_snapshot(n) || (n->failed < 0 && !n->ex.is_batch && ask_values(n)))
         return;
@@ -323,7 +296,7 @@ static void place_failed(struct native *n)
 
     n->place = (struct native_place){0};
     n->plan = (struct repl_plan){0};
-    native_numbers_clear(n);
+    n->numbers = (struct repl_numbers){0};
     n->ex.is_commit = op == SQL_TX_COMMIT;
     n->ex.forgets = NULL;
     n->place.everywhere = op == SQL_TX_COMMIT || op == SQL_TX_ROLLBACK || op == SQL_TX_ROLLBACK_TO;
@@ -536,7 +509,7 @@ static void end_with_mismatch(struct native *n, const struct agree_answer *answe
     const struct agree_result *result, enum agree_action action)
 {
     struct buf text = {0};
-    bool is_known = !n->wrapped && is_outside(n); /* done already where it could be done */
+    bool is_known = !n->wrapped && native_is_outside(n); /* done already where it could be done */
 
     agree_put_error(answers, count, result, n->text, &text);
     buf_put_byte(&text, '\0');
@@ -572,7 +545,7 @@ static void detach_minority(struct native *n, const struct agree_answer *answers
 /* Some were lost: what they did is gone with a transaction, and done or not without one. */
 static bool has_lost_some(struct native *n)
 {
-    bool is_known = !n->wrapped && is_outside(n);
+    bool is_known = !n->wrapped && native_is_outside(n);
     bool some = false;
 
     for (unsigned i = 0; i < n->nlegs; i++) {
@@ -598,7 +571,7 @@ static bool has_lock_trouble(struct native *n)
         if (i == first_leg(n) || !leg->did || leg->kind != 'E' ||
             !(n->guards->was_cut(n, leg) || agree_is_lock_trouble(buf_slice(&leg->said))))
             continue;
-        if (!n->wrapped && is_outside(n)) {
+        if (!n->wrapped && native_is_outside(n)) {
             native_detach(n, leg, "it could not do what the main node had done");
             native_leg_drop(leg, true);
             continue;
@@ -660,6 +633,8 @@ static void others_answered(struct native *n)
     count = native_collect(n, first_leg(n), answers, legs);
     agree_judge(answers, count, 0, &rules, &result);
     action = agree_what_to_do(&result, &rules);
+    if (n->apart->asks(n, action == AGREE_GO_ON))
+        return;
     if (action == AGREE_GO_ON) {
         end_answered(n);
         return;
@@ -788,6 +763,12 @@ void native_answered(struct native *n)
         break;
     case STEP_COMMIT:
         n->commit.ops->committed(n);
+        break;
+    case STEP_WHERE:
+        n->apart->told(n, end_answered);
+        break;
+    case STEP_FORWARD:
+        n->apart->brought(n);
         break;
     case STEP_SNAPSHOT:
         n->gate.ops->taken(n);

@@ -184,8 +184,7 @@ void native_tell_schema(struct native *n)
 
 void native_settle_schema(struct native *n)
 {
-    if (n->told.schema)
-        tell(n);
+    native_tell_schema(n);
     names_end(n);
     n->told = (struct native_told){.level = SQL_ISO_UNSET};
 }

@@ -4,14 +4,10 @@
 #include "config.h"
 
 #include "replicate/locks.h"
+#include "replicate/numbers.h"
 #include "replicate/rewrite.h"
 
 #include <string.h>
-
-#include "base/arena.h"
-
-/* The first key of an advisory lock of a sequence, whose oid is the second; documented. */
-#define LOCK_CLASS 1886857071
 
 /* Oids of PostgreSQL's own functions, which never change. */
 #define OID_LO_CREAT  957u
@@ -51,7 +47,7 @@ bool repl_must_lock(struct slice text, const struct sql_stmt *stmt, bool insert_
     return (insert_lock && serial) || says(text, stmt, "INSERT LOCK");
 }
 
-uint32_t repl_sequences_to_lock(
+static uint32_t sequences_to_lock(
     struct slice text, const struct sql_stmt *stmt, bool insert_lock, const struct repl_plan *plan)
 {
     bool locks =
@@ -60,99 +56,54 @@ uint32_t repl_sequences_to_lock(
     return locks ? plan->nsequences : 0;
 }
 
-static void put_lock(struct slice sequence, struct buf *sql)
+static bool has_insert_lock(struct slice text, const struct sql_stmt *stmt,
+    const struct repl_plan *plan, const struct repl_lock_rules *rules)
 {
-    buf_printf(sql,
-        "pg_catalog.pg_advisory_xact_lock(%d, "
-        "(%.*s)::pg_catalog.regclass::pg_catalog.oid::integer)",
-        LOCK_CLASS, (int)sequence.n, sequence.p);
+    return repl_must_lock(text, stmt, rules->insert_lock, plan->serial != NULL) &&
+           !plan->serial_is_free;
 }
 
-void repl_sequence_lock_sql(struct slice sequence, struct buf *sql)
+static bool put_table_lock(struct slice text, const struct sql_stmt *stmt,
+    const struct repl_plan *plan, const struct repl_lock_rules *rules, struct buf *sql)
 {
-    buf_printf(sql,
-        "SELECT CASE WHEN pg_catalog.has_sequence_privilege(s, 'USAGE, SELECT') "
-        "THEN pg_catalog.pg_sequence_last_value(s) END, "
-        "pg_catalog.has_sequence_privilege(s, 'UPDATE') "
-        "FROM (SELECT (%.*s)::pg_catalog.regclass AS s) q, ",
-        (int)sequence.n, sequence.p);
-    put_lock(sequence, sql);
+    const struct sql_table *t = plan->serial == NULL ? repl_insert_target(stmt) : plan->serial;
+
+    if (has_insert_lock(text, stmt, plan, rules))
+        repl_lock_sql(slice_of(text.p + t->offset, t->len),
+            rules->has_row_locks && !plan->serial_is_view, sql); /* a view's is its tables' */
+    else if (stmt->kind == SQL_COPY_FROM && repl_insert_target(stmt) != NULL)
+        repl_copy_lock_sql(slice_of(text.p + t->offset, t->len), sql);
+    else
+        return false;
+    return true;
 }
 
-static bool is_number(struct slice s)
+bool repl_lock_at(struct slice text, const struct sql_stmt *stmt, const struct repl_plan *plan,
+    const struct repl_lock_rules *rules, uint32_t i, struct slice *sequence, struct buf *sql)
 {
-    size_t i = s.n > 1 && s.p[0] == '-' ? 1 : 0;
+    uint32_t nsequences =
+        stmt == NULL ? 0 : sequences_to_lock(text, stmt, rules->insert_lock, plan);
+    uint32_t before = sql->len;
 
-    while (i < s.n && s.p[i] >= '0' && s.p[i] <= '9')
-        i++;
-    return s.n > 0 && s.n <= 20 && i == s.n;
-}
-
-void repl_number_take(struct arena *a, const struct slice value[2], struct repl_number *number)
-{
-    number->last = slice_of(NULL, 0);
-    number->is_told = true;
-    number->may_set = value[1].n == 1 && value[1].p[0] == 't';
-    if (value[0].p != NULL && is_number(value[0]))
-        number->last = slice_of(arena_strndup(a, value[0].p, value[0].n), value[0].n);
-}
-
-/* Who may only use a sequence, as by GRANT USAGE, takes from it what it lacks. */
-static void put_steps(const struct repl_number *number, struct buf *sql)
-{
-    const struct slice *s = &number->sequence;
-
-    buf_printf(sql,
-        "(SELECT pg_catalog.max(pg_catalog.nextval(s.seqrelid::pg_catalog.regclass)) "
-        "FROM pg_catalog.pg_sequence s, pg_catalog.generate_series(1, (%.*s - coalesce("
-        "pg_catalog.pg_sequence_last_value(s.seqrelid::pg_catalog.regclass), "
-        "s.seqstart - s.seqincrement)) / s.seqincrement) "
-        "WHERE s.seqrelid = (%.*s)::pg_catalog.regclass)",
-        (int)number->last.n, number->last.p, (int)s->n, s->p);
-}
-
-/* Never back: what takes numbers without the lock, as a function does, may have taken them since
- * the main node was asked, and they would be given twice. */
-static void put_set(const struct repl_number *number, struct buf *sql)
-{
-    struct slice s = number->sequence;
-    struct slice last = number->last;
-
-    buf_printf(sql,
-        "(SELECT CASE WHEN v IS NULL OR v <> %.*s AND (v < %.*s) = "
-        "((pg_catalog.pg_sequence_parameters((%.*s)::pg_catalog.regclass)).increment > 0) "
-        "THEN pg_catalog.setval((%.*s)::pg_catalog.regclass, %.*s) END "
-        "FROM pg_catalog.pg_sequence_last_value((%.*s)::pg_catalog.regclass) v)",
-        (int)last.n, last.p, (int)last.n, last.p, (int)s.n, s.p, (int)s.n, s.p, (int)last.n, last.p,
-        (int)s.n, s.p);
-}
-
-/* Under the lock of that node, which who was cut short may still hold there. */
-void repl_numbers_sql(const struct repl_number *numbers, uint32_t n, struct buf *sql)
-{
-    const char *before = "SELECT ";
-
-    for (uint32_t i = 0; i < n; i++) {
-        const struct repl_number *number = &numbers[i];
-
-        if (number->last.p == NULL)
-            continue;
-        buf_printf(sql, "%s", before);
-        before = ", ";
-        if (!number->may_set)
-            put_steps(number, sql);
-        else
-            put_set(number, sql);
+    if (i < nsequences) {
+        *sequence = plan->sequences[i];
+        repl_sequence_lock_sql(*sequence, sql);
+        return true;
     }
-    before = " FROM ";
-    for (uint32_t i = 0; i < n; i++) {
-        if (numbers[i].last.p == NULL)
-            continue;
-        buf_printf(sql, "%s", before);
-        put_lock(numbers[i].sequence, sql);
-        buf_printf(sql, " l%u", i);
-        before = ", ";
+    i -= nsequences;
+    if (plan->makes_lobj && rules->lobj_lock_table[0] != '\0' && i-- == 0) {
+        repl_lobj_lock_sql(slice_of_str(rules->lobj_lock_table), sql);
+        return true;
     }
+    if (stmt != NULL && put_table_lock(text, stmt, plan, rules, sql)) {
+        if (i-- == 0)
+            return true;
+        sql->len = before;
+    }
+    if (stmt == NULL || i >= plan->nlocks)
+        return false;
+    buf_put(sql, plan->locks[i].p, plan->locks[i].n);
+    return true;
 }
 
 /* One statement: the row is made, or the one that somebody else makes or has made is locked. It is

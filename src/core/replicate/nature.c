@@ -149,6 +149,23 @@ bool repl_has_numbers_alone(struct slice text)
     return text.n > 0;
 }
 
+static bool is_around(char c)
+{
+    return c == ';' || c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+void repl_place_alone(struct slice text, struct sql_stmt *s)
+{
+    s->offset = 0;
+    s->len = (uint32_t)text.n;
+    while (s->len > 0 && is_around(text.p[s->len - 1]))
+        s->len--;
+    while (s->len > 0 && is_around(text.p[s->offset])) {
+        s->offset++;
+        s->len--;
+    }
+}
+
 bool repl_kind_is_plain(const struct sql_stmt *s)
 {
     if (s->ntimes > 0 || s->nfuncs > 0 || (s->flags & ~(SQL_F_READ_ONLY | SQL_F_RETURNING)) != 0)
@@ -215,6 +232,25 @@ static bool only_looks(const struct sql_func *f)
             return true;
     }
     return f->name.n > 12 && memcmp(f->name.p, "pg_stat_get_", 12) == 0;
+}
+
+bool repl_shows_numbers(struct slice text)
+{
+    static const char *const name[] = {
+        "class", "type", "proc", "oper", "namespace", "role", "config", "dictionary", "collation"};
+    const char *end = text.p + text.n;
+
+    for (const char *p = text.p; p + 3 < end; p++) {
+        if ((*p | 0x20) != 'r' || strncasecmp(p, "reg", 3) != 0)
+            continue;
+        for (unsigned i = 0; i < sizeof name / sizeof name[0]; i++) {
+            size_t len = strlen(name[i]);
+
+            if ((size_t)(end - p) >= 3 + len && strncasecmp(p + 3, name[i], len) == 0)
+                return true;
+        }
+    }
+    return false;
 }
 
 bool repl_leave_out_looks(struct arena *a, struct sql_facts *facts, uint32_t i)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: PostgreSQL
- * hold.c: who holds all sessions of native replication, and how many of them are at work.
- * Runs in: workers, control, supervisor. */
+ * hold.c: who holds all sessions of native replication, how many of them are at work, and for whom
+ * a server is ahead of the others. Runs in: workers, control, supervisor, monitor. */
 #include "config.h"
 
 #include "ipc/hold.h"
@@ -11,10 +11,13 @@
 #include "base/assert.h"
 
 struct hold_region {
-    _Atomic int32_t holder; /* process slot + 1; 0: nobody holds */
+    _Atomic int32_t holder;     /* process slot + 1; 0: nobody holds */
+    _Atomic int32_t left_ahead; /* node + 1, of a worker that died; 0: none */
     int32_t nworkers;
     struct {
         _Atomic int32_t count;
+        _Atomic int32_t nahead; /* for so many of its sessions a node is ahead */
+        _Atomic int32_t ahead;  /* that node */
     } __attribute__((aligned(64))) worker[];
 };
 
@@ -57,6 +60,19 @@ void hold_leave(struct shm *shm, int ordinal)
     ASSERT(before > 0);
 }
 
+void hold_ahead(struct shm *shm, int ordinal, int node)
+{
+    atomic_store(&hold_region(shm)->worker[ordinal].ahead, node);
+    atomic_fetch_add(&hold_region(shm)->worker[ordinal].nahead, 1);
+}
+
+void hold_ahead_over(struct shm *shm, int ordinal)
+{
+    int32_t before = atomic_fetch_sub(&hold_region(shm)->worker[ordinal].nahead, 1);
+
+    ASSERT(before > 0);
+}
+
 bool hold_is_on(const struct shm *shm)
 {
     const struct hold_region *r = hold_region(shm);
@@ -89,8 +105,25 @@ void hold_reclaim_worker(struct shm *shm, int ordinal)
 {
     struct hold_region *r = hold_region(shm);
 
-    if (r != NULL)
-        atomic_store(&r->worker[ordinal].count, 0);
+    if (r == NULL)
+        return;
+    atomic_store(&r->worker[ordinal].count, 0);
+    if (atomic_exchange(&r->worker[ordinal].nahead, 0) > 0)
+        atomic_store(&r->left_ahead, atomic_load(&r->worker[ordinal].ahead) + 1);
+}
+
+int hold_left_ahead(const struct shm *shm)
+{
+    const struct hold_region *r = hold_region(shm);
+
+    return r == NULL ? -1 : atomic_load(&r->left_ahead) - 1;
+}
+
+int hold_take_ahead(struct shm *shm)
+{
+    struct hold_region *r = hold_region(shm);
+
+    return r == NULL ? -1 : atomic_exchange(&r->left_ahead, 0) - 1;
 }
 
 bool hold_reclaim(struct shm *shm, int slot)

@@ -374,6 +374,15 @@ static void on_command(struct monitor *m, const struct mail *mail)
     monitor_changed(m);
 }
 
+/* A worker died amid what one server does for good. */
+static void on_ahead(struct monitor *m)
+{
+    if (!monitor_orders_catch_up(m))
+        return;
+    monitor_ask_all(m);
+    monitor_changed(m);
+}
+
 /* Writes an event for another process: the monitor alone writes them. */
 static void on_note(struct monitor *m, const struct mail *mail)
 {
@@ -424,6 +433,8 @@ static void on_mail(struct role_loop *rl, struct mail *mail)
         on_look(m);
     else if (mail->type == MAIL_NODE_COMMAND)
         on_command(m, mail);
+    else if (mail->type == MAIL_NODE_AHEAD)
+        on_ahead(m);
     else if (mail->type == MAIL_NOTE)
         on_note(m, mail);
     else if (mail->type == MAIL_WD_SAYS)
@@ -524,6 +535,7 @@ static void start(struct monitor *m)
     task_init(&m->publish, on_publish);
     monitor_delay_init(m);
     watch_all(m);
+    on_ahead(m); /* the one before may have been told, and died */
     monitor_certs_init(m);
 }
 

@@ -162,6 +162,9 @@ bool monitor_wd_pass(struct monitor *m, const struct node_command *cmd);
 /* monitor_orders.c: operators. */
 /* Carries out what MAIL_NODE_COMMAND asks for. True when the view may have changed. */
 bool monitor_orders_take(struct monitor *m, const struct mail *mail);
+/* A worker that died may have left one server ahead of the others, which are detached. True when
+ * the view may have changed. */
+bool monitor_orders_catch_up(struct monitor *m);
 /* Takes holds back from the status file, at the start. */
 void monitor_orders_load(struct monitor *m);
 /* Goes on with, or takes back, what is left of a switchover from a former life of all of pgpool. */

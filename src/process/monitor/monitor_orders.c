@@ -158,6 +158,30 @@ static void switch_over(struct monitor *m, const struct node_command *cmd, int64
     sw->nrefused++;
 }
 
+bool monitor_orders_catch_up(struct monitor *m)
+{
+    const struct view *v = &m->decide.view;
+    int ahead = hold_take_ahead(m->role.env->shm);
+    bool some = false;
+
+    for (int node = 0; ahead != -1 && node < VIEW_MAX_NODES; node++) {
+        struct node_command cmd = {.order = NODE_DETACH, .node = node, .who = "native replication"};
+
+        /* Without the one that is ahead, nobody has more than the others. */
+        if (node == ahead || !view_is_usable(v, node) || !view_is_usable(v, ahead))
+            continue;
+        snprintf(cmd.why, sizeof cmd.why,
+            "a worker process died while node %d did what the others had not done", ahead);
+        log_at_detail(LVL_WARNING, NULL,
+            "Rebuild it from that node, and attach it: it may lack what that one has.",
+            "node %d is detached: %s", node, cmd.why);
+        if (!monitor_wd_pass(m, &cmd))
+            decide_detach(&m->decide, node, cmd.who, cmd.why, monitor_now_us(m));
+        some = true;
+    }
+    return some;
+}
+
 bool monitor_orders_take(struct monitor *m, const struct mail *mail)
 {
     struct node_command cmd;

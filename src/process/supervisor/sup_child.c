@@ -300,6 +300,17 @@ static void wake_gate(void *ctx, int ordinal)
         (void)mailbox_post(s->boxes, to, MAIL_GATE_OPEN, NULL, 0, -1);
 }
 
+/* What a dead worker's sessions had done for good on one server may lack on the others. */
+static void tell_who_is_ahead(const struct sup *s)
+{
+    if (hold_left_ahead(s->shm) == -1)
+        return;
+    for (int slot = 0; slot < proc_nslots(s->shm); slot++) {
+        if (proc_row(s->shm, slot)->role == ROLE_MONITOR)
+            (void)mailbox_post(s->boxes, slot, MAIL_NODE_AHEAD, NULL, 0, -1);
+    }
+}
+
 /* The dead process held rows, quotas and a mailbox: all of it goes back. */
 static void give_back(struct sup *s, const struct sup_child *c)
 {
@@ -327,6 +338,7 @@ static void give_back(struct sup *s, const struct sup_child *c)
         return;
     }
     session_reclaim_worker(s->shm, c->ordinal, drop_mail, &box);
+    tell_who_is_ahead(s);
     gate_reclaim_worker(s->shm, c->ordinal, wake_gate, s);
     for (i = 0; i < s->nworkers; i++) {
         int to = s->first_worker_slot + i;

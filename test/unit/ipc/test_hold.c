@@ -75,6 +75,25 @@ START_TEST(the_dead_hold_nobody_and_do_nothing)
 }
 END_TEST
 
+START_TEST(who_is_ahead_outlives_the_dead)
+{
+    hold_ahead(shm, 1, 2);
+    hold_ahead(shm, 1, 2);
+    hold_ahead_over(shm, 1);
+    ck_assert_int_eq(hold_left_ahead(shm), -1);
+    hold_reclaim_worker(shm, 0); /* another one */
+    ck_assert_int_eq(hold_left_ahead(shm), -1);
+    hold_reclaim_worker(shm, 1);
+    ck_assert_int_eq(hold_left_ahead(shm), 2);
+    ck_assert_int_eq(hold_take_ahead(shm), 2);
+    ck_assert_int_eq(hold_take_ahead(shm), -1);
+    hold_ahead(shm, 1, 0);
+    hold_ahead_over(shm, 1);
+    hold_reclaim_worker(shm, 1);
+    ck_assert_int_eq(hold_left_ahead(shm), -1);
+}
+END_TEST
+
 /* A worker that begins and ends without a pause is never at work when nobody is counted. */
 START_TEST(nobody_slips_through)
 {
@@ -121,6 +140,7 @@ int main(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, who_is_at_work_is_counted);
     tcase_add_test(tc, the_dead_hold_nobody_and_do_nothing);
+    tcase_add_test(tc, who_is_ahead_outlives_the_dead);
     tcase_add_test(tc, nobody_slips_through);
     suite_add_tcase(suite, tc);
     return run_suite(suite);
