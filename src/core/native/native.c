@@ -91,12 +91,10 @@ static void leave_work(struct native *n)
 /* Until the others have answered, nobody else would know of it if this process died. */
 static bool is_ahead(const struct native *n)
 {
-    bool is_alone = !n->wrapped && native_tx(n) == 'I';
-
     switch (n->step) {
     case STEP_MAIN:
         return n->commit.wrote && n->failed < 0 && !n->commit.is_clients &&
-               (is_alone ? n->place.writes : n->ex.is_commit);
+               (n->wrapped || native_tx(n) != 'I' ? n->ex.is_commit : n->place.writes);
     case STEP_FIRST_END:
         return n->commit.wrote;
     default:
@@ -108,6 +106,8 @@ void native_note_ahead(struct native *n, bool is_over)
 {
     uint32_t before = n->nahead;
 
+    if (before == 0 && n->step != STEP_MAIN && n->step != STEP_FIRST_END)
+        return; /* most rounds */
     n->nahead = !is_over && is_ahead(n);
     if (n->nahead > before)
         hold_ahead(n->ss->env->shm, n->ss->env->ordinal, n->leg[n->main].node);

@@ -212,9 +212,9 @@ void repl_rewrite_asks(const struct repl_plan *plan, uint32_t first, struct buf 
 {
     for (uint32_t i = 0; i < plan->nasks; i++) {
         if ((first + i) % ASKS_PER_SELECT == 0)
-            buf_printf(sql, "%sSELECT ", first + i > 0 ? ";" : "");
+            repl_put(sql, first + i > 0 ? ";SELECT " : "SELECT ");
         else
-            buf_printf(sql, ", ");
+            repl_put(sql, ", ");
         buf_put(sql, plan->asks[i].expr.p, plan->asks[i].expr.n);
     }
 }
@@ -224,14 +224,16 @@ static void put_value(
 {
     struct slice cast = plan->asks[i].cast;
 
-    buf_printf(sql, "CAST(");
+    repl_put(sql, "CAST(");
     if (plan->as_params)
         buf_printf(sql, "$%u", plan->first_param + i);
     else if (values[i].p == NULL)
-        buf_printf(sql, "NULL");
+        repl_put(sql, "NULL");
     else
         repl_put_literal(sql, values[i]);
-    buf_printf(sql, " AS %.*s)", (int)cast.n, cast.p);
+    repl_put(sql, " AS ");
+    buf_put(sql, cast.p, cast.n);
+    buf_put_byte(sql, ')');
 }
 
 static void put_spliced(
@@ -240,10 +242,13 @@ static void put_spliced(
     for (size_t i = 0; i < text.n; i++) {
         uint32_t n = 0;
 
-        if (text.p[i] != '\1') {
-            buf_put_byte(sql, text.p[i]);
-            continue;
-        }
+        const char *mark = memchr(text.p + i, '\1', text.n - i);
+        size_t plain = mark == NULL ? text.n - i : (size_t)(mark - text.p) - i;
+
+        buf_put(sql, text.p + i, plain);
+        i += plain;
+        if (i == text.n)
+            break;
         for (i++; i < text.n && text.p[i] != '\2'; i++)
             n = n * 10 + (uint32_t)(text.p[i] - '0');
         /* A mark that is not ours would be a hole: repl_plain lets none in. */

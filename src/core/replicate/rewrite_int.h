@@ -43,6 +43,9 @@ bool repl_names_column(struct slice written, const struct repl_column *column);
 
 /* Adds a value, or finds the one with the same expression (`once`): its number. */
 uint32_t repl_ask(struct repl_work *w, struct slice expr, struct slice cast, bool once);
+/* Appends a text; the mark of a value that was asked for. */
+void repl_put(struct buf *out, const char *text);
+void repl_put_mark(struct buf *out, uint32_t ask);
 /* What others wrote and becomes part of a splice: it must not look like our marks (then w->failed).
  */
 struct slice repl_plain(struct repl_work *w, struct slice s);

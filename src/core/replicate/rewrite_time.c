@@ -63,12 +63,16 @@ static void put_cast(const char *cast, struct slice precision, uint32_t ask, str
 {
     const char *at = strstr(cast, "%s");
 
-    buf_printf(out, "CAST(\1%u\2 AS ", ask);
-    if (at == NULL)
-        buf_printf(out, "%s", cast);
-    else
-        buf_printf(
-            out, "%.*s%.*s%s", (int)(at - cast), cast, (int)precision.n, precision.p, at + 2);
+    repl_put(out, "CAST(");
+    repl_put_mark(out, ask);
+    repl_put(out, " AS ");
+    if (at == NULL) {
+        repl_put(out, cast);
+    } else {
+        buf_put(out, cast, (size_t)(at - cast));
+        buf_put(out, precision.p, precision.n);
+        repl_put(out, at + 2);
+    }
     buf_put_byte(out, ')');
 }
 
@@ -81,10 +85,9 @@ static void put_time(struct repl_work *w, enum sql_time_kind kind, struct slice 
     if (open != NULL)
         precision = repl_plain(w, slice_of(open, (size_t)(as.p + as.n - open)));
     if (kind == SQL_TIME_CLOCK && is_timeofday(as))
-        buf_printf(out, "\1%u\2", repl_ask(w, slice_of_str(timeofday), slice_of_str("text"), true));
+        repl_put_mark(out, repl_ask(w, slice_of_str(timeofday), slice_of_str("text"), true));
     else if (times[kind].cast == NULL)
-        buf_printf(
-            out, "\1%u\2", repl_ask(w, slice_of_str(times[kind].expr), slice_of_str(TZ), true));
+        repl_put_mark(out, repl_ask(w, slice_of_str(times[kind].expr), slice_of_str(TZ), true));
     else
         put_cast(times[kind].cast, precision,
             repl_ask(w, slice_of_str(times[kind].expr), slice_of_str(TZ), true), out);

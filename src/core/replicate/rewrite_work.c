@@ -18,7 +18,8 @@ struct slice repl_tok(const struct repl_work *w, uint32_t i)
 
 bool repl_is(const struct repl_work *w, uint32_t i, const char *word)
 {
-    return i < w->to && w->tok[i].kind == SQL_TOKEN_WORD && slice_ieq_str(repl_tok(w, i), word);
+    return i < w->to && w->tok[i].kind == SQL_TOKEN_WORD &&
+           (w->text.p[w->tok[i].offset] | 0x20) == word[0] && slice_ieq_str(repl_tok(w, i), word);
 }
 
 bool repl_is_sign(const struct repl_work *w, uint32_t i, char sign)
@@ -177,26 +178,53 @@ void repl_differs(struct repl_work *w, struct slice what)
         w->plan->differs = what;
 }
 
+void repl_put(struct buf *out, const char *text)
+{
+    buf_put(out, text, strlen(text));
+}
+
+void repl_put_mark(struct buf *out, uint32_t ask)
+{
+    char digits[12];
+    size_t at = sizeof digits;
+
+    digits[--at] = '\2';
+    do {
+        digits[--at] = (char)('0' + ask % 10);
+        ask /= 10;
+    } while (ask > 0 && at > 1);
+    digits[--at] = '\1';
+    buf_put(out, digits + at, sizeof digits - at);
+}
+
 void repl_put_literal(struct buf *out, struct slice value)
 {
     bool escapes = value.n > 0 && memchr(value.p, '\\', value.n) != NULL;
+    size_t from = 0;
 
-    buf_printf(out, escapes ? " E'" : "'");
+    repl_put(out, escapes ? " E'" : "'");
     for (size_t i = 0; i < value.n; i++) {
-        if (value.p[i] == '\'' || value.p[i] == '\\')
-            buf_put_byte(out, value.p[i]);
-        buf_put_byte(out, value.p[i]);
+        if (value.p[i] != '\'' && value.p[i] != '\\')
+            continue;
+        buf_put(out, value.p + from, i + 1 - from);
+        from = i; /* once more */
     }
+    buf_put(out, value.p + from, value.n - from);
     buf_put_byte(out, '\'');
 }
 
 void repl_put_name(struct buf *out, struct slice name)
 {
+    const char *quote;
+
     buf_put_byte(out, '"');
-    for (size_t i = 0; i < name.n; i++) {
-        if (name.p[i] == '"')
-            buf_put_byte(out, '"');
-        buf_put_byte(out, name.p[i]);
+    while (name.n > 0 && (quote = memchr(name.p, '"', name.n)) != NULL) {
+        size_t n = (size_t)(quote + 1 - name.p);
+
+        buf_put(out, name.p, n);
+        buf_put_byte(out, '"');
+        name = slice_of(name.p + n, name.n - n);
     }
+    buf_put(out, name.p, name.n);
     buf_put_byte(out, '"');
 }
