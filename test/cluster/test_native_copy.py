@@ -101,6 +101,15 @@ def test_what_cannot_be_filled_in(pair):
         it.equal(tables=("t", "q", "b"))
 
 
+def again(does):
+    """What takes a number behind a COPY that was broken off may be told to do it again, once: other nodes had read more of its data."""
+    got = does()
+    if [m for m in got if m.type == "E"]:
+        assert error_of(got).sqlstate == "40001"
+        got = does()
+    return got
+
+
 def test_who_goes_amid_a_copy(pair):
     """The client, a node, a cancel: nothing of it stays."""
     it = pair(3)
@@ -116,7 +125,7 @@ def test_who_goes_amid_a_copy(pair):
         while c.is_quiet(0.05):  # a server looks for it when data comes
             c.send(w.copy_data(b"101\n"))
         assert error_of(c.ready()).sqlstate == "57014"
-        one(c, "insert into q (v) values (5)")
+        assert not [m for m in again(lambda: c.simple("insert into q (v) values (5)")) if m.type == "E"]
         c.send(w.query("copy q (v) from stdin"))
         c.read_until("G")
         c.send(w.copy_data(b"1\n2\n"))
@@ -124,10 +133,9 @@ def test_who_goes_amid_a_copy(pair):
         got = c.ready()
         assert error_of(got).sqlstate == "40000"
         waits.wait_for("node 2 is down", lambda: it.status()[2][3] == "down")
-        fine(copy(c, "copy q (v) from stdin", b"7\n"))
-    # Numbers that a COPY took before it was undone are gone, on each node as far as it had come (known-gaps.md).
+        fine(again(lambda: copy(c, "copy q (v) from stdin", b"7\n")))
     assert [n.value("select string_agg(v::text, ',' order by v) from q") for n in it.nodes[:2]] == ["5,7"] * 2
-    it.equal(it.nodes[:2], tables=("t", "s", "accounts"))
+    it.equal(it.nodes[:2])
 
 
 def run(it, program, *args, **kw):
