@@ -397,6 +397,8 @@ static const char *const once_failed[][8] = {
     {"--wild", "--mode", "statement", "--servers", "3", "--seed", "3609"},
     {"--wild", "--mode", "transaction", "--servers", "3", "--seed", "3138"},
     {"--wild", "--mode", "transaction", "--servers", "1", "--seed", "2314"},
+    {"--wild", "--mode", "session", "--servers", "3", "--seed", "5874"},
+    {"--wild", "--mode", "session", "--servers", "3", "--seed", "6987"},
 };
 #define NONCE (int)(sizeof once_failed / sizeof once_failed[0])
 

@@ -26,6 +26,8 @@
 #define SSTATE_MIN_PREPARED 8
 /* Statements made by PREPARE in SQL, per session; more of them tie it to its link. */
 #define SSTATE_MAX_SQL_NAMES 64
+/* More EXECUTE, one behind the other, are not followed. */
+#define SSTATE_MAX_EXECUTES 8
 /* What puts a link right is cut short by a cancel that came too late: made again so many times. */
 #define SSTATE_MAX_REPAIRS 3
 /* Messages kept, to be sent again when the link dies before it has answered. */
@@ -640,8 +642,9 @@ void follow_portal_bound(
 void follow_note_fetch(struct client *c);
 
 /* sstate_effects.c */
-/* The name of the statement that this one executes, prepares or deallocates; empty: none. */
-struct slice effects_names_next(const struct client *c, const struct names_entry *n);
+/* What was prepared by the protocol under a name and may change the session; its facts are beside
+ * those that are in use. NULL: nothing. */
+const struct sql_stmt *effects_of_name(const struct client *c, const struct names_entry *n);
 /* follow_sql.c */
 bool sstate_names_a_statement(const struct sql_stmt *st);
 /* Bound: a statement whose SQL may name others. */

@@ -117,18 +117,36 @@ def test_execute_of_what_names_another(t, what, by):
 
 
 def test_execute_of_what_prepares(pg, start_pool):
-    """What it makes is not known to pgpool; the client is tied to its connection, and nobody else's statement is taken for it."""
+    """The client is tied to its connection, where its statement is, and nobody else's is taken for it."""
     pool = start_pool(pg.address, num_init_children=1, pool_mode="transaction", max_backend_connections=2)
     with login(pool) as c, login(pool) as other:
         other.simple("prepare y as select 'of another client'")
         c.send(parse("prepare y as select 7", "s"), SYNC)
         c.ready()
         assert states(c.simple("execute s")) == []
-        found = c.simple("execute y")
-        assert states(found) in ([], ["26000"]) and b"of another client" not in b"".join(m.body for m in found)
+        assert c.value("execute y") == "7"
         assert len({c.value("select pg_backend_pid()") for _ in range(4)}) == 1
         assert other.value("execute y") == "of another client"
         c.simple("discard all")
+
+
+@MODES
+@pytest.mark.parametrize("sql", ["reset all", "reset work_mem", "set my.own to default", "discard all", "execute y", "deallocate y"])
+@differential(chunks=(WHOLE,))
+def test_execute_of_what_goes_back(t, sql):
+    """A session with start-up parameters goes back to these, and what is dropped is not there any more."""
+    c = t.connect("c1", options="-c work_mem=9MB -c my.own=third")
+    other = t.connect("c2")
+    c.send(parse("reset all", "y"), SYNC, parse(sql, "s"), SYNC)
+    c.ready(2)
+    c.simple("set work_mem = '5MB'; set my.own = 'mine'")
+    c.send(parse("execute s"), bind(), execute(), SYNC)
+    c.ready()
+    for w in (c, other, c):
+        w.simple("select current_setting('work_mem'), nullif(current_setting('my.own', true), '')")
+    c.send(bind(name="y"), execute(), SYNC)
+    c.ready()
+    c.simple("select current_setting('work_mem'), current_setting('my.own', true)")
 
 
 @MODES

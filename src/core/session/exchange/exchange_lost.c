@@ -110,7 +110,7 @@ static void lost_roll_back(struct client *c)
     follow_forget_skipped(s);
     if (s->errand->mark.client != NULL)
         sstate_vars_assign(&s->vars, &s->errand->mark);
-    if (s->errand->tx.client != NULL && !sstate_tx_is_sequence(s))
+    if (s->errand->tx.client != NULL && (s->errand->ends != NULL || !sstate_tx_is_sequence(s)))
         sstate_vars_assign(&s->vars, &s->errand->tx);
     sstate_vars_clear(&s->errand->mark);
     s->exchange = (struct exchange){0};

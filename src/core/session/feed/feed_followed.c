@@ -216,6 +216,7 @@ HOT static void note_query(struct client *c, struct slice sql, uint32_t traits,
     if (takes)
         prep_unref(&s->names.unnamed);
     s->errand->way.unnamed_epoch = 0;
+    s->errand->last_portal = 0; /* a Query has one of its own in place of the unnamed one */
     s->is_counted = false;
     s->ran_made = s->ran_made || (traits & EFFECTS_RUNS_CODE) != 0;
     lent_expect_end(c, (may_be_skipped ? OP_QUERY | OP_NOTE : OP_QUERY) | s->errand->op_flags);

@@ -367,6 +367,24 @@ WARM static void note_stmt(struct client *c, const struct sql_stmt *st, struct s
     note_calls(c, st, sql);
 }
 
+/* EXECUTE in SQL of what the protocol has prepared. It ties the session, but links were opened
+ * without the start-up parameters: what goes back to them is put right, and names are known. */
+static void note_executed(struct client *c, const struct sql_stmt *st)
+{
+    const struct names_entry *n = NULL;
+    unsigned i;
+
+    for (i = 0; st != NULL && st->kind == SQL_EXECUTE && i < SSTATE_MAX_EXECUTES; i++) {
+        n = names_find(&c->sstate->names, st->name);
+        st = effects_of_name(c, n);
+    }
+    if (st == NULL || n == NULL)
+        return;
+    if (st->kind == SQL_PREPARE)
+        follow_sql_note_prepare(c, st, prep_sql(n->prep));
+    note_stmt(c, st, prep_sql(n->prep)); /* what it drops is there until it is settled */
+}
+
 /* Behind what was noted of a statement. */
 WARM static void note_end_of_text(struct client *c, struct slice sql)
 {
@@ -426,6 +444,7 @@ WARM void follow_note(struct client *c, struct slice sql, const struct sql_facts
         if (facts->stmts[i].kind == SQL_PREPARE)
             follow_sql_note_prepare(c, &facts->stmts[i], sql);
         note_stmt(c, &facts->stmts[i], sql);
+        note_executed(c, &facts->stmts[i]);
     }
     if (e.pins != 0)
         pin(c, e.pins);

@@ -14,9 +14,6 @@
 
 #include "sstate_int.h"
 
-/* More EXECUTE, one behind the other, are not followed. */
-#define MAX_EXECUTES 8
-
 /* Code runs that may prepare statements under any name: none that others left may be there. */
 static void forget_all_named(struct client *c, struct feed_run *run)
 {
@@ -43,17 +40,17 @@ static bool is_refused(const struct client *c)
 static void put_named(struct client *c, struct feed_run *run, struct slice name, unsigned depth)
 {
     const struct names_entry *n = names_find(&c->sstate->names, name);
-    struct slice next;
+    const struct sql_stmt *next;
 
-    if (n == NULL || depth > MAX_EXECUTES) {
+    if (n == NULL || depth > SSTATE_MAX_EXECUTES) {
         lent_forget_foreign(c, run, name);
         return;
     }
     if (n->prep == NULL)
         return;
-    next = effects_names_next(c, n);
-    if (next.n > 0)
-        put_named(c, run, next, depth + 1);
+    next = effects_of_name(c, n);
+    if (next != NULL && sstate_names_a_statement(next))
+        put_named(c, run, next->name, depth + 1);
     (void)lent_make_place(c, run);
     lent_put_close(c, run, name);
     lent_put_parse(c, run, n->prep, name, OP_PARSE | OP_QUIET);
@@ -278,15 +275,15 @@ static void before_prepare(struct client *c, struct feed_run *run, const struct 
 static void load_executed(struct client *c, struct feed_run *run, struct slice name, unsigned depth)
 {
     struct names_entry *n = names_find(&c->sstate->names, name);
-    struct slice next;
+    const struct sql_stmt *next;
 
-    if (n == NULL || depth > MAX_EXECUTES) {
+    if (n == NULL || depth > SSTATE_MAX_EXECUTES) {
         lent_forget_foreign(c, run, name);
         return;
     }
-    next = effects_names_next(c, n);
-    if (next.n > 0) {
-        load_executed(c, run, next, depth + 1);
+    next = effects_of_name(c, n);
+    if (next != NULL && sstate_names_a_statement(next)) {
+        load_executed(c, run, next->name, depth + 1);
         if (prepset_named(&c->link->preps, name) != 0)
             prepset_set_named(&c->link->preps, name, PREPSET_DOUBTFUL);
     }

@@ -363,13 +363,11 @@ WARM uint32_t effects_judge(const struct sql_facts *facts, struct slice sql)
     return traits;
 }
 
-struct slice effects_names_next(const struct client *c, const struct names_entry *n)
+const struct sql_stmt *effects_of_name(const struct client *c, const struct names_entry *n)
 {
     const struct sql_facts *facts = NULL;
 
-    if (n->prep != NULL && n->prep->has_effects)
+    if (n != NULL && n->prep != NULL && n->prep->has_effects)
         facts = facts_of_name(c, n);
-    if (facts == NULL || !sstate_names_a_statement(facts->stmts))
-        return slice_of("", 0);
-    return facts->stmts->name;
+    return facts == NULL ? NULL : facts->stmts;
 }
