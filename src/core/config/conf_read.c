@@ -174,9 +174,10 @@ static void conf_read_unknown(
         "unrecognized configuration parameter \"%.64s%s\"", name, strlen(name) > 64 ? "..." : "");
 }
 
-/* A later line takes the place of this value, which is no reason to pass over a mistake in it. */
-static void conf_check_replaced(
-    struct conf_reading *load, const struct conf_ref *ref, const struct conf_slot *slot)
+/* A later line takes the place of this value, which is no reason to pass over a mistake in it. One
+ * in another file, or of the command line, is there for that; one in the same file is a slip. */
+static void conf_check_replaced(struct conf_reading *load, const struct conf_ref *ref,
+    const struct conf_slot *slot, const char *file, int line)
 {
     struct err err = {0};
     char name[CONF_NAME_SIZE];
@@ -186,6 +187,10 @@ static void conf_check_replaced(
     conf_ref_name(ref, name);
     if (conf_value_parse(a, ref->param, name, slot->value, unused, &err) == -1)
         conf_report_err(load->report, CONF_ERROR, slot->file, slot->line, &err);
+    if (strcmp(slot->file, file) == 0 && slot->line != line)
+        conf_report_add(load->report, CONF_WARNING, slot->file, slot->line,
+            "The last line that names it counts. Take the others out.",
+            "parameter \"%s\" is set here and again in line %d", name, line);
 }
 
 static void conf_read_item(
@@ -219,7 +224,7 @@ static void conf_read_item(
     struct conf_slot *slot = &load->slot[load->slot_base[conf_param_ordinal(ref.param)] +
                                          (ref.index < 0 ? 0 : ref.index)];
     if (slot->value != NULL)
-        conf_check_replaced(load, &ref, slot);
+        conf_check_replaced(load, &ref, slot, file, line);
     slot->value = item->value;
     slot->file = file;
     slot->line = line;

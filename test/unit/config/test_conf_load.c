@@ -105,16 +105,6 @@ START_TEST(odd_bytes)
 }
 END_TEST
 
-START_TEST(last_one_wins)
-{
-    struct conf_gen *gen = conf_test_good("port = 2000\nport = 3000\n");
-    ck_assert_int_eq(conf_of(gen)->port, 3000);
-    conf_gen_free(&gen);
-    conf_test_bad("port = 3000\nport = nonsense\n", 2, "nonsense");
-    conf_test_bad("port = 'abc'\nport = 9999\n", 1, "port"); /* but it has to be one */
-}
-END_TEST
-
 /* ---- names ---- */
 
 START_TEST(old_names)
@@ -336,6 +326,7 @@ START_TEST(includes)
     ck_assert_int_eq(conf_of(gen)->max_clients, 7);
     ck_assert_int_eq(conf_of(gen)->nodes[0].backend_port, 5432);
     ck_assert_str_eq(conf_of(gen)->syslog_ident, "deep");
+    ck_assert_ptr_null(strstr(conf_test_findings(&report), "again in line"));
     ck_assert_str_eq(conf_base_dir(gen), conf_dir);
     conf_gen_free(&gen);
     conf_report_fini(&report);
@@ -755,7 +746,6 @@ static Suite *conf_load_suite(void)
     tcase_add_test(lines, bad_lines);
     tcase_add_test(lines, secrets_stay_out_of_errors);
     tcase_add_test(lines, odd_bytes);
-    tcase_add_test(lines, last_one_wins);
     tcase_add_test(lines, old_names);
     tcase_add_test(lines, unknown_names);
     tcase_add_test(lines, any_case_of_a_name);

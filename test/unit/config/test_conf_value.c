@@ -443,6 +443,22 @@ START_TEST(changes_are_told)
 }
 END_TEST
 
+/* ---- several values for one name ---- */
+
+START_TEST(last_one_wins)
+{
+    struct conf_gen *gen = conf_test_good("port = 2000\nport = 3000\n");
+    ck_assert_int_eq(conf_of(gen)->port, 3000);
+    conf_gen_free(&gen);
+    conf_test_warns("port = 2000\n\nPort = 3000\n", CONF_WARNING, 1, "again in line 3");
+    conf_test_warns("port = 2000\nport = 2000\nport = 2000\n", CONF_WARNING, 2, "again in line 3");
+    conf_test_warns("backend_weight0 = 1\nbackend_weight0 = 2\n" CONF_TEST_SERVER, CONF_WARNING, 1,
+        "\"backend_weight0\" is set here and again in line 2");
+    conf_test_bad("port = 3000\nport = nonsense\n", 2, "nonsense");
+    conf_test_bad("port = 'abc'\nport = 9999\n", 1, "port"); /* but it has to be one */
+}
+END_TEST
+
 static Suite *conf_value_suite(void)
 {
     Suite *s = suite_create("conf_value");
@@ -456,6 +472,7 @@ static Suite *conf_value_suite(void)
     tcase_add_test(types, words_of_old_releases);
     tcase_add_test(types, lists);
     suite_add_tcase(s, types);
+    tcase_add_test(types, last_one_wins);
     TCase *properties = tcase_create("properties");
     tcase_set_timeout(properties, 120);
     tcase_add_test(properties, canonical_text_gives_equal_settings);
