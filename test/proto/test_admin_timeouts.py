@@ -155,6 +155,18 @@ def test_query_wait_timeout_says_why(pg, start_pool):
     assert int(stats[0]["logins"]) == 1
 
 
+def test_query_wait_timeout_names_a_server_that_refuses(fake, start_pool):
+    """A server that is full is asked again now and then: who has waited in vain is told what it says, not that a
+    connection was being made all the time."""
+    pool = start_pool(fake(lambda conn: conn.send(fk.error("53300", "sorry, too many clients already", "FATAL"))).address,
+                      query_wait_timeout=2, num_init_children=1)
+    w = Wire(pool.address, seconds=20 * waits.SCALE)
+    w.send_startup("fake", "postgres")
+    found = w.read_eof(20 * waits.SCALE)[-1]
+    assert (found.sqlstate, found.text) == ("53300", "query_wait_timeout")
+    assert found.fields["D"].endswith("waiting for: connecting (the server refuses connections)."), found.fields["D"]
+
+
 def test_reload_changes_time_outs(pg, start_pool):
     """Also for those that are here."""
     pool = start_pool(pg.address, num_init_children=1)

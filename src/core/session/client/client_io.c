@@ -43,6 +43,7 @@ void client_say_empty(struct client *c, char type)
 
 void client_set_timer(struct client *c, int64_t ms)
 {
+    c->limits.due_us = 0;
     if (ms > 0)
         timer_start(c->ss->loop, &c->timer, ms);
     else

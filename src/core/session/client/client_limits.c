@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 
+#include "backend/quota.h"
 #include "base/hot.h"
 #include "base/log.h"
 #include "config/conf.h"
@@ -131,14 +132,15 @@ static struct deadline limits_next(struct client *c)
     return d;
 }
 
-static void limits_arm(struct client *c, const struct deadline *d)
+static void limits_arm(struct client *c)
 {
-    int64_t left_us = d->at_us - loop_now_us(c->ss->loop);
+    struct deadline d = limits_next(c);
+    int64_t left_us = d.at_us - loop_now_us(c->ss->loop);
 
-    if (d->limit == LIMIT_NONE || (c->limits.due_us != 0 && c->limits.due_us <= d->at_us))
+    if (d.limit == LIMIT_NONE || (c->limits.due_us != 0 && c->limits.due_us <= d.at_us))
         return;
-    c->limits.due_us = d->at_us;
     client_set_timer(c, left_us > 0 ? left_us / 1000 + 1 : 1);
+    c->limits.due_us = d.at_us;
 }
 
 static bool limits_apply(const struct client *c)
@@ -150,7 +152,6 @@ static bool limits_apply(const struct client *c)
 HOT void client_limits_on_busy(struct client *c)
 {
     const struct pool_settings *set;
-    struct deadline d;
 
     if (!limits_apply(c))
         return;
@@ -160,14 +161,12 @@ HOT void client_limits_on_busy(struct client *c)
         if (set->query_timeout_ms == 0 && set->transaction_timeout_ms == 0)
             return;
     }
-    d = limits_next(c);
-    limits_arm(c, &d);
+    limits_arm(c);
 }
 
 HOT void client_limits_on_quiet(struct client *c)
 {
     const struct pool_settings *set;
-    struct deadline d;
 
     if (!limits_apply(c))
         return;
@@ -175,8 +174,7 @@ HOT void client_limits_on_quiet(struct client *c)
     if (set->client_idle_limit_ms == 0 && set->idle_transaction_timeout_ms == 0 &&
         set->transaction_timeout_ms == 0 && client_override(c) == NULL && !is_waited_for(c))
         return;
-    d = limits_next(c);
-    limits_arm(c, &d);
+    limits_arm(c);
 }
 
 /* "query_wait_notify": once per wait. */
@@ -236,6 +234,9 @@ static void limits_detail(const struct client *c, const struct deadline *d, stru
     }
     if (c->row != NULL && c->row->wait_reason < WAIT_REASON_COUNT)
         reason = reasons[c->row->wait_reason];
+    if (reason == reasons[WAIT_REASON_CONNECTING] &&
+        quota_refused_until(c->ss->env->shm, c->pool->cluster_node) != 0)
+        reason = "connecting (the server refuses connections)";
     err_detail(err,
         "No connection to node %d became free for user \"%s\" and database \"%s\" within %s%s%s.",
         c->pool->cluster_node, c->pool->names, pool_database(c->pool).p,
@@ -279,18 +280,15 @@ void client_limits_poke(struct client *c)
 {
     if (!limits_apply(c))
         return;
-    c->limits.due_us = loop_now_us(c->ss->loop);
     client_set_timer(c, 1);
+    c->limits.due_us = loop_now_us(c->ss->loop);
 }
 
 void client_limits_on_reload(struct client *c)
 {
-    struct deadline d;
-
     if (!limits_apply(c) || c->pool == NULL || (c->phase == CL_LOGIN && c->stats.wait_us <= 0))
         return; /* a login's timer is that of its own limit */
-    d = limits_next(c);
-    limits_arm(c, &d);
+    limits_arm(c);
 }
 
 void client_limits_on_timer(struct client *c)
@@ -312,7 +310,7 @@ void client_limits_on_timer(struct client *c)
     if (d.limit != LIMIT_NONE && d.at_us <= loop_now_us(c->ss->loop))
         limits_end(c, &d);
     else
-        limits_arm(c, &d);
+        limits_arm(c);
 }
 
 HOT bool client_limits_must_leave(const struct client *c)
@@ -337,7 +335,6 @@ bool client_limits_on_login(struct client *c)
             (int)pool_database(c->pool).n, pool_database(c->pool).p);
         return false;
     }
-    c->limits.due_us = 0;
     client_set_timer(c, 0);
     client_trace_settings(c);
     return true;

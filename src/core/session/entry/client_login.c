@@ -584,6 +584,8 @@ static bool login_on_refused(void *owner, struct link *link)
         return false;
     c->link = NULL;
     c->login->req.link = NULL;
+    if (c->stats.wait_us < 0) /* that wait goes on */
+        c->stats.wait_us += loop_now_us(c->ss->loop);
     client_login_acquire(c);
     return true;
 }
