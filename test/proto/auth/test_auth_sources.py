@@ -15,7 +15,7 @@ import auth_house as house
 from pgt import proxy
 from pgt.fake import complete, data_row
 from pgt.waits import wait_for
-from pgt.wire import Wire, message
+from pgt.wire import Wire, message, startup
 
 SCRAM_ALL = "host all all all scram-sha-256\n"
 
@@ -74,6 +74,19 @@ def test_password_rotated_while_links_are_pooled(server, pools):
     assert come(pool, "rotated", "new") == "in"
     assert held[0].value("select 1") == "1", "who is in stays in"
     held[0].bye()
+
+
+def test_a_name_in_another_encoding(server, pools):
+    """PostgreSQL looks for it byte by byte, finds nobody, and asks for a password all the same."""
+    pool = ask_query(server, pools)
+    told = []
+    for address in (server.address, pool.address):
+        with Wire(address) as w:
+            w.send(startup([("user", b"m\xfcller"), ("database", "postgres")]))
+            found = w.authenticate("", "secret")[-1]
+            told.append((found.fields["S"], found.sqlstate))
+    assert told == [("FATAL", "28P01")] * 2
+    assert "invalid byte sequence" not in pool.log()
 
 
 @pytest.mark.parametrize("mode", ["session", "transaction"])
