@@ -140,6 +140,10 @@ void conf_format_value(const struct conf_gen *gen, const struct conf_override *o
  * with pgpool-II's error texts. */
 int conf_set_check(const char *name, const char *value, enum conf_context context, struct err *err);
 
+/* True when work_dir is emptied as the machine starts, and with it what replication_commit =
+ * two_phase has decided. */
+bool conf_forgets_commits(const struct conf *conf);
+
 /* PGPOOL SET: changes one value of one session; allocates *ov at the first call. Returns 0 or -1.
  */
 int conf_override_set(

@@ -194,6 +194,28 @@ static char *value_text(struct slice value, struct arena *a)
     return part;
 }
 
+/* A file with this is warned of where it is read. */
+static int warn_of_commits(struct run *r)
+{
+    const struct conf *conf = conf_of(r->src->gen);
+    struct admin_notice *notice;
+
+    if (strcmp(r->cmd->name, "replication_commit") != 0 || !conf_forgets_commits(conf) ||
+        conf_session_of(r->src->gen, *r->src->ov)->replication_commit != CONF_COMMIT_TWO_PHASE)
+        return 0;
+    notice = arena_alloc_zero(r->res->arena, sizeof *notice);
+    if (notice == NULL)
+        return too_long(r->err);
+    notice->severity = "WARNING";
+    notice->sqlstate = "01000";
+    notice->msg = arena_printf(r->res->arena,
+        "work_dir \"%s\" is emptied when the machine starts: what this session decides by "
+        "replication_commit = two_phase would be forgotten",
+        conf->work_dir);
+    r->res->notices = notice;
+    return notice->msg == NULL ? too_long(r->err) : 0;
+}
+
 static int admin_run_set(struct run *r)
 {
     char *value;
@@ -205,7 +227,9 @@ static int admin_run_set(struct run *r)
     value = value_text(r->cmd->value, r->res->arena);
     if (value == NULL)
         return too_long(r->err);
-    return conf_override_set(r->src->ov, r->cmd->name, value, r->err);
+    if (conf_override_set(r->src->ov, r->cmd->name, value, r->err) == -1)
+        return -1;
+    return warn_of_commits(r);
 }
 
 static int admin_run_reset(struct run *r)

@@ -387,9 +387,14 @@ static bool conf_is_emptied(const char *dir)
     return strcmp(dir, "/tmp") == 0 || strcmp(dir, "/tmp/") == 0 || strcmp(dir, "/dev/shm") == 0;
 }
 
+bool conf_forgets_commits(const struct conf *c)
+{
+    return conf_is_emptied(c->work_dir);
+}
+
 static void conf_check_commit(struct conf_reading *load, const struct conf *c)
 {
-    if (c->replication_commit == CONF_COMMIT_TWO_PHASE && conf_is_emptied(c->work_dir))
+    if (c->replication_commit == CONF_COMMIT_TWO_PHASE && conf_forgets_commits(c))
         CONF_COMPLAIN_AT(load, CONF_WARNING, "work_dir",
             "Name a folder that survives a restart of the machine, /var/lib/pgpool say.",
             "work_dir \"%s\" is emptied when the machine starts: what replication_commit = "

@@ -94,6 +94,21 @@ START_TEST(status_mixes_settings_and_facts)
 }
 END_TEST
 
+/* pgpool's default of work_dir is /tmp. */
+START_TEST(a_folder_that_forgets_commits_is_warned_of)
+{
+    ck_assert_int_eq(fixture_run_sql("PGPOOL SET replication_commit = two_phase"), 0);
+    ck_assert_str_eq(res.tag, "SET");
+    ck_assert_ptr_nonnull(res.notices);
+    ck_assert_str_eq(res.notices->severity, "WARNING");
+    ck_assert_ptr_nonnull(strstr(res.notices->msg, "work_dir \"/tmp\" is emptied"));
+    ck_assert_int_eq(fixture_run_sql("PGPOOL SET replication_commit = plain"), 0);
+    ck_assert_ptr_null(res.notices);
+    ck_assert_int_eq(fixture_run_sql("PGPOOL SET client_idle_limit = 0"), 0);
+    ck_assert_ptr_null(res.notices);
+}
+END_TEST
+
 START_TEST(show_set_and_reset_settings)
 {
     ck_assert_int_eq(fixture_run_sql("PGPOOL SHOW port"), 0);
@@ -409,6 +424,7 @@ int main(void)
     tcase_add_test(tc, cache_report_and_delete);
     tcase_add_test(tc, cache_reports);
     tcase_add_test(tc, status_mixes_settings_and_facts);
+    tcase_add_test(tc, a_folder_that_forgets_commits_is_warned_of);
     tcase_add_test(tc, show_set_and_reset_settings);
     tcase_add_test(tc, a_skin_without_a_session_cannot_set);
     tcase_add_test(tc, orders_are_for_operators);
