@@ -42,8 +42,8 @@ _Atomic int64_t *session_silent_cell(struct session_shared *s, int ordinal);
 /* The worker of the one that has been silent for longest of all, since before `before_us`, which
  * nobody else is given until that worker has looked again; -1: there is none. */
 int session_take_silent(struct session_shared *s, int64_t before_us);
-/* A number that no client has had: a worker's clients may be elsewhere when it dies, and its
- * successor must not give their numbers again. */
+/* An int4, not 0, that no client has had lately: a worker's clients may be elsewhere when it dies,
+ * and its successor must not give their numbers again. */
 uint32_t session_next_client_id(struct session_shared *s, int ordinal);
 /* When (loop_now_us) a client was sent from one worker to another the last time. */
 void session_note_move(struct session_shared *s, int64_t now_us);

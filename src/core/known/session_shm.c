@@ -297,7 +297,7 @@ int session_take_silent(struct session_shared *s, int64_t before_us)
 
 uint32_t session_next_client_id(struct session_shared *s, int ordinal)
 {
-    uint32_t n = ++s->worker[ordinal].nids;
+    uint32_t n = s->worker[ordinal].nids++ % (INT32_MAX / (uint32_t)s->nworkers - 1) + 1;
 
     return n * (uint32_t)s->nworkers + (uint32_t)ordinal;
 }
