@@ -194,11 +194,14 @@ static bool is_unfed(const struct decide *d, int node, int64_t now_us)
 static void note_unfed(struct decide *d, int node, int64_t now_us)
 {
     struct decide_event *e = decide_note(d, DECIDE_EV_UNFED, node, d->view.primary, now_us,
-        "node %d is in use but does not follow the primary, node %d: what is read there gets older",
+        "node %d is in use but streams nothing of the primary, node %d: what is read there gets "
+        "older",
         node, d->view.primary);
 
     snprintf(e->detail, sizeof e->detail,
-        "It streams from nobody, or on an older timeline, and lacks %lld bytes.",
+        "It streams from nobody, or on an older timeline, and lacks %lld bytes. One that an "
+        "archive "
+        "alone feeds has what is in its last file.",
         (long long)decide_lag_bytes(d, node));
     e->hint = "Its own log says why: primary_conninfo, primary_slot_name, a password. "
               "pcp_detach_node keeps reads away; pcp_recovery_node rebuilds it.";
@@ -213,7 +216,7 @@ void decide_lag_tell_unfed(struct decide *d, int node, int64_t now_us)
     if (n->lost_stream_us == 0 && (n->told & DECIDE_TOLD_UNFED) != 0) {
         n->told &= ~DECIDE_TOLD_UNFED;
         decide_note(d, DECIDE_EV_FED, node, d->view.primary, now_us,
-            "node %d follows the primary, node %d, again", node, d->view.primary);
+            "node %d streams from the primary, node %d, again", node, d->view.primary);
     }
     if (is_unfed(d, node, now_us) && decide_tells_first(n, DECIDE_TOLD_UNFED))
         note_unfed(d, node, now_us);

@@ -180,10 +180,11 @@ START_TEST(test_a_standby_that_follows_nobody)
     view->node[0].is_unfed = true;
     judge();
     ck_assert_int_eq(troubles[0].kind, WEB_TROUBLE_NODE_UNFED);
-    ck_assert_str_eq(troubles[0].en,
-        "Standby 0 (db0:5432) does not follow the primary, server 1 (db1:5433): what it has gets "
-        "older. Its own log says why.");
-    ck_assert_ptr_nonnull(strstr(troubles[0].ja, "サーバー 1 (db1:5433) に追従していません"));
+    ck_assert_str_eq(troubles[0].en, "Standby 0 (db0:5432) streams nothing of the primary, server "
+                                     "1 (db1:5433): what it has gets "
+                                     "older. Its own log says why.");
+    ck_assert_ptr_nonnull(
+        strstr(troubles[0].ja, "サーバー 1 (db1:5433) からストリーミングしていません"));
     ck_assert_int_eq(web_trouble_level(troubles[0].kind), WEB_WARNING);
     view->node[0].status = VIEW_DOWN;
     judge();
