@@ -358,12 +358,6 @@ static const char *hint_denied(const struct prober *p, enum auth_lookup_kind kin
     return "Create the function pgpool_user_lookup, see the manual, or set auth_query.";
 }
 
-/* A name that is none in the encoding of the database: nobody there is called so. */
-static bool is_no_name(const struct prober *p)
-{
-    return strcmp(p->err.sqlstate, "22021") == 0;
-}
-
 /* True when the default function is not there, and the catalogue shall be tried instead. */
 static bool prober_may_fall_back(const struct prober *p, const struct lookup *l)
 {
@@ -391,7 +385,8 @@ static void prober_on_answer(struct prober *p)
     }
     list_remove(&l->node);
     task_post(p->sa->be->loop, &p->start);
-    if (link_own_failed(p->link) && !is_no_name(p)) {
+    /* 22021: a name that is none in the database's encoding; nobody there is called so. */
+    if (link_own_failed(p->link) && strcmp(err.sqlstate, "22021") != 0) {
         if (!err_is_set(&err)) {
             err_set(&err, "XX000", "the query failed");
             err_hint(&err, "Run auth_query by hand as auth_user.");
