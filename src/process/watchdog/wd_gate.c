@@ -138,9 +138,11 @@ static bool is_append(const struct raft *r, const struct raft_append_entries *a)
     if (!may_lead(r, a->term) || a->prev_log_term > a->term || !is_index(r, a->prev_log_index) ||
         (a->prev_log_index == 0) != (a->prev_log_term == 0))
         return false;
+    /* The beginning is in a snapshot here, and libraft would take these for new entries. A leader
+     * sends them only where a late answer has it believe that this log is empty, until its own
+     * snapshot is written, which it sends then: both have applied enough entries for one. */
     if (a->prev_log_index == 0 && a->n_entries > 0 && r->log.offset > 0)
-        return false; /* its beginning is in a snapshot here: libraft would take them for new ones
-                       */
+        return false;
     if (own != 0 && own != a->prev_log_term && a->prev_log_index <= r->commit_index)
         return false;
     return are_entries(r, a);

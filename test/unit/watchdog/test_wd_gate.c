@@ -66,6 +66,8 @@ START_TEST(test_entries)
     ck_assert_int_eq(append(4, 6, 2, NULL, 0), WD_GATE_MALFORMED);
     ck_assert_int_eq(
         append(4, 0, 0, &old, 1), WD_GATE_MALFORMED); /* its place is in the snapshot */
+    ck_assert_int_eq(append(4, 0, 0, NULL, 0), WD_GATE_PASS);
+    ck_assert_int_eq(append(4, 2, 2, &old, 1), WD_GATE_PASS); /* before it: libraft rejects it */
     ck_assert_int_eq(append(3, 7, 3, &zero, 1), WD_GATE_MALFORMED);
     ck_assert_int_eq(append(3, 7, 3, &large, 1), WD_GATE_MALFORMED);
     ck_assert_int_eq(append(0, 7, 3, NULL, 0), WD_GATE_PASS); /* libraft rejects it */
