@@ -53,6 +53,19 @@ void gate_end_kept(struct shm *shm, int ordinal);
 /* The control process ends it, and keeps snapshots waiting until it has. */
 void gate_leave_to_control(struct shm *shm, int ordinal);
 
+/* --- commits on their way, for who only has to wait until those of before are over --- */
+/* Another commit, later than all before; the caller says so by gate_flights_set before it begins.
+ */
+uint64_t gate_flight_number(struct shm *shm);
+/* The oldest of the caller's; 0: it has none. */
+void gate_flights_set(struct shm *shm, int ordinal, uint64_t oldest);
+/* What the next one is going to have; nobody has an older one than `before`. */
+uint64_t gate_flight_next(const struct shm *shm);
+bool gate_flights_are_over(const struct shm *shm, uint64_t before);
+/* One more of the caller's waits for that, or one less; others are told when some may go on. */
+void gate_flights_wait(struct shm *shm, int ordinal, int more);
+void gate_flights_tell(struct shm *shm, int ordinal, gate_wake *wake, void *ctx);
+
 /* --- control --- */
 /* How many commits were left to it, by the dead and by the living. */
 uint32_t gate_left(const struct shm *shm);

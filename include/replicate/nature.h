@@ -7,6 +7,11 @@
 
 #include "parser/parser.h"
 
+/* Which rows a write changes: those with one value in one column that it does not change, as a key
+ * nearly always is; or others, which it chooses by what they hold. */
+enum repl_choice { REPL_CHOICE_NONE, REPL_CHOICE_VALUE, REPL_CHOICE_FREE };
+#define REPL_MAX_CHOICE(a, b) ((a) > (b) ? (a) : (b))
+enum repl_choice repl_choice_of(struct slice text, const struct sql_stmt *s);
 /* The statement leaves something behind that a new connection would not have. */
 bool repl_leaves_state(const struct sql_stmt *s);
 /* Nothing is lost when one node has done it and another has not: settings, what is the session's.

@@ -43,6 +43,8 @@ static void on_timer(struct timer *t)
     }
     if (n->step == STEP_OTHERS)
         n->guards->looks(n);
+    if (n->step == STEP_FENCE)
+        native_fence_timer(n);
     if (n->step == STEP_HELD)
         native_next(n);
     if (n->step != STEP_OPEN)
@@ -182,6 +184,7 @@ void native_begin(struct client *c)
     n->commit.ops = &native_commit_ops;
     n->apart = &native_apart_ops;
     n->guards = &native_guard_ops;
+    native_fence_init(n);
     if (n->ss->conf->backend_clustering_mode == CONF_CLUSTER_SNAPSHOT) {
         n->gate.ops = &native_gate_ops;
         n->gate.ops->init(n);
@@ -225,6 +228,8 @@ void native_free(struct client *c)
     native_note_ahead(n, true);
     if (n->gate.ops != NULL)
         n->gate.ops->quit(n);
+    native_fence_quit(n);
+    native_flight_end(n->ss, n->flight);
     leave_work(n);
     native_begin_over(n);
     n->guards->over(n);
@@ -267,6 +272,7 @@ static bool is_too_late(const struct native *n)
     switch (n->step) {
     case STEP_OTHERS:
         return !n->wrapped && !n->commit.is_clients && native_tx(n) == 'I';
+    case STEP_FENCE: /* not for long */
     case STEP_OTHER_ENDS:
     case STEP_UNDO:
     case STEP_READ_ENDS:
@@ -792,4 +798,5 @@ void native_feed(struct client *c, const char *p, const char *end)
 void native_on_gate(struct sessions *ss)
 {
     native_gate_ops.opened(ss);
+    native_fence_look(ss);
 }

@@ -209,3 +209,12 @@ void native_begin_over(struct native *n)
     n->unbegun = 0;
     buf_clear(&n->begin);
 }
+
+bool native_goes_ahead(const struct native *n, const struct sql_stmt *s)
+{
+    return s != NULL && n->planned_stmt == s && !n->wrapped &&
+           n->leg[n->main].link->tx_status == 'T' &&
+           (s->kind == SQL_INSERT || s->kind == SQL_UPDATE || s->kind == SQL_DELETE ||
+               s->kind == SQL_MERGE) &&
+           repl_asks_of_transaction(&n->plan);
+}

@@ -150,6 +150,7 @@ static void decided(struct native *n, const struct err *err, bool is_unknown)
         return;
     }
     native_commit_step(n, 3);
+    native_flight_begin(n);
     native_tell_schema(n);
     native_round(n, STEP_COMMIT, true, -1);
     for (unsigned i = 0; i < n->nlegs; i++) {

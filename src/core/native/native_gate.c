@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "base/mem.h"
 #include "config/conf.h"
 #include "ipc/gate.h"
 #include "ipc/proc.h"
@@ -21,22 +20,6 @@
 #include "wire/writer.h"
 
 #include "native_int.h"
-
-/* The sessions of this worker that wait, first come first served. */
-struct native_waiters {
-    struct list side[GATE_SIDES];
-    uint32_t count[GATE_SIDES];
-};
-
-static struct native_waiters *waiters(struct sessions *ss)
-{
-    if (ss->native_waiters == NULL) {
-        ss->native_waiters = mem_alloc_zero(sizeof *ss->native_waiters);
-        for (int side = 0; side < GATE_SIDES; side++)
-            list_init(&ss->native_waiters->side[side]);
-    }
-    return ss->native_waiters;
-}
 
 /* ---- waiting ---- */
 
@@ -56,7 +39,7 @@ static void wait_no_longer(struct native *n, bool gave_up)
 /* Whoever shared memory does not count as waiting any more is inside. */
 static void let_in(struct sessions *ss)
 {
-    struct native_waiters *w = waiters(ss);
+    struct native_waiters *w = native_waiters(ss);
 
     for (int side = 0; side < GATE_SIDES; side++) {
         while (
@@ -85,7 +68,7 @@ static void on_wake(void *ctx, int ordinal)
 static bool enter(struct native *n, enum gate_side side)
 {
     struct sessions *ss = n->ss;
-    struct native_waiters *w = waiters(ss);
+    struct native_waiters *w = native_waiters(ss);
 
     if (n->gate.inside == side)
         return true;

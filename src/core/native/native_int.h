@@ -15,6 +15,7 @@
 #include "parser/parser.h"
 #include "replicate/agree.h"
 #include "replicate/locks.h"
+#include "replicate/nature.h"
 #include "replicate/numbers.h"
 #include "replicate/rewrite.h"
 #include "session/client.h"
@@ -108,6 +109,7 @@ enum native_step {
     STEP_FUNCTIONS,      /* the catalogue is asked for functions that were there before */
     STEP_WHERE,          /* all nodes say where the sequences stand */
     STEP_FORWARD,        /* the main node's are brought to where another node's are */
+    STEP_FENCE,          /* what the main node has shown it is still being committed on others */
     STEP_COMMITTED       /* the main node, whether what has failed there had committed part of it */
 };
 
@@ -148,6 +150,14 @@ enum native_names {
     NAMES_OWN    /* so that no other session's are known to mean the same */
 };
 
+/* Of a worker. */
+struct native_waiters {
+    struct list side[GATE_SIDES]; /* who wait at the gate, first come first served */
+    uint32_t count[GATE_SIDES];
+    struct list flights; /* commits on their way, the oldest first */
+    struct list fenced;  /* who wait for such, also of other workers (native_fence.c) */
+};
+
 /* What the transaction changes. */
 struct native_told {
     bool schema;              /* others are told once more at its end */
@@ -169,14 +179,15 @@ struct native_kept {
 /* Where a statement runs. */
 struct native_place {
     bool everywhere;
-    bool on_main;     /* else any node will do */
-    bool wraps;       /* can be in a transaction of ours */
-    bool differs;     /* its rows are each node's own */
-    bool writes;      /* it matters that all nodes commit it or none does */
-    bool reads;       /* rows, of one moment */
-    bool sets;        /* runs what may change its session unseen */
-    uint32_t commits; /* procedures and blocks, which may commit within */
-    uint64_t known;   /* the statement judged last: route_decision.known */
+    bool on_main;            /* else any node will do */
+    bool wraps;              /* can be in a transaction of ours */
+    bool differs;            /* its rows are each node's own */
+    bool writes;             /* it matters that all nodes commit it or none does */
+    bool reads;              /* rows, of one moment */
+    bool sets;               /* runs what may change its session unseen */
+    uint32_t commits;        /* procedures and blocks, which may commit within */
+    enum repl_choice choice; /* of the rows that it changes */
+    uint64_t known;          /* the statement judged last: route_decision.known */
 };
 
 /* What is over with the exchange. */
@@ -229,6 +240,7 @@ struct native_gate {
     uint32_t has;   /* legs with the transaction's snapshot, as bits */
     uint32_t legs;  /* that are about to take it */
     int64_t since_us;
+    uint64_t before; /* commits that are awaited: native_fence.c; 0: none */
     void (*go_on)(struct native *n);
     void (*fail)(struct native *n); /* with the error in n->held */
 };
@@ -238,6 +250,7 @@ struct native {
     struct sessions *ss; /* its worker's */
     struct native_commit commit;
     struct native_gate gate;
+    struct native_flight *flight; /* its commit is on its way; NULL: none is */
     struct native_exchange ex;
     struct native_leg leg[NATIVE_MAX_NODES];
     unsigned nlegs;
@@ -393,6 +406,9 @@ bool native_begin_answers_batch(struct native *n, struct slice text, const struc
 void native_begin_put(const struct native *n, struct native_leg *leg, bool begins, struct buf *out);
 /* An error of one that did so: as if the client's text had stood there alone. */
 void native_begin_put_error(const struct native_leg *leg, struct buf *error);
+/* Within the client's transaction the main node can run the statement as it is, right behind the
+ * question: its time is the transaction's, and what has failed it lets nothing run. */
+bool native_goes_ahead(const struct native *n, const struct sql_stmt *s);
 /* A leg has answered. The transaction is over. */
 void native_begin_note(struct native *n, unsigned i);
 void native_begin_over(struct native *n);
@@ -595,9 +611,27 @@ struct native_gate_ops {
 };
 extern const struct native_gate_ops native_gate_ops;
 
+/* native_fence.c */
+struct native_waiters *native_waiters(struct sessions *ss);
+void native_waiters_free(struct sessions *ss);
+void native_fence_init(struct native *n);
+/* The main node is about to commit what others have to, too; it is on all, or is not going to be:
+ * NULL is nothing. */
+void native_flight_begin(struct native *n);
+void native_flight_end(struct sessions *ss, struct native_flight *flight);
+/* The main node has done the statement at hand: the others have what it may have seen there. False:
+ * that is waited for (STEP_FENCE), and go_on is called. */
+bool native_fence(struct native *n, void (*go_on)(struct native *n));
+/* The time of STEP_FENCE is up; the client is gone; commits of other workers are over. */
+void native_fence_timer(struct native *n);
+void native_fence_quit(struct native *n);
+void native_fence_look(struct sessions *ss);
+
 /* A statement is done: with the transaction its snapshot ends. */
 static inline void native_gate_leave(struct native *n)
 {
+    native_flight_end(n->ss, n->flight);
+    n->flight = NULL;
     if (n->gate.ops == NULL)
         return;
     n->gate.ops->leave(n);

@@ -453,6 +453,7 @@ enum native_verdict native_rewrite(
     *plan = (struct repl_plan){.differs = native_functions_used(n, stmt)};
     if (native_says_that_it_differs(n, plan))
         return NATIVE_REFUSED;
+    n->place.choice = REPL_MAX_CHOICE(n->place.choice, repl_choice_of(text, stmt));
     if (repl_is_plain(text, stmt)) {
         *plan = (struct repl_plan){0};
         return lock_reads(n, stmt, plan);

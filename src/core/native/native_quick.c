@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/hot.h"
-#include "base/mem.h"
 #include "config/conf.h"
 #include "ipc/hold.h"
 #include "native/native.h"
@@ -132,8 +131,7 @@ void native_offer(struct sessions *ss)
 void native_withdraw(struct sessions *ss)
 {
     ss->native = NULL;
-    mem_free(ss->native_waiters);
-    ss->native_waiters = NULL;
+    native_waiters_free(ss);
     native_functions_free(ss);
     native_decisions_free(ss);
 }

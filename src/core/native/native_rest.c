@@ -20,6 +20,7 @@ struct native_rest_all {
     unsigned nleft;
     unsigned n;
     unsigned nrefused;     /* said an error */
+    struct native_flight *flight;
     uint64_t failed;       /* nodes */
     bool is_decided_there; /* the main node's own answer is among them, or was an error */
 };
@@ -58,6 +59,7 @@ static void all_end(struct sessions *ss, struct native_rest_all *all)
         if ((all->failed >> node & 1) != 0)
             detach(ss, node);
     }
+    native_flight_end(ss, all->flight);
     mem_free(all);
 }
 
@@ -191,12 +193,14 @@ void native_leave_behind(struct native *n)
     struct native_rest_all *all;
 
     if (!ends_by_itself(n, is_known)) {
-        if (n->step == STEP_MAIN || n->step == STEP_OTHERS)
+        if (n->step == STEP_MAIN || n->step == STEP_FENCE || n->step == STEP_OTHERS)
             native_cut_short(n, false);
         return;
     }
     all = mem_alloc_zero(sizeof *all);
     all->nleft = 1; /* ours, until all are known */
+    all->flight = n->flight;
+    n->flight = NULL;
     all->is_decided_there = n->leg[n->main].is_asked || n->leg[n->main].kind == 'E';
     for (unsigned i = 0; i < n->nlegs; i++) {
         struct native_leg *leg = &n->leg[i];

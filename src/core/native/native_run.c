@@ -106,8 +106,11 @@ static void fail_with(struct native *n, const char *sqlstate, const char *text, 
 static bool may_commit(
     struct native *n, void (*go_on)(struct native *n), void (*fail)(struct native *n))
 {
-    return native_owe(n, fail) &&
-           (n->gate.ops == NULL || !n->commit.wrote || n->gate.ops->commit(n, go_on, fail));
+    if (!native_owe(n, fail))
+        return false;
+    if (n->commit.wrote)
+        native_flight_begin(n);
+    return n->gate.ops == NULL || !n->commit.wrote || n->gate.ops->commit(n, go_on, fail);
 }
 
 static void commit_wrapped(struct native *n)
@@ -196,6 +199,8 @@ static void run_on_others(struct native *n)
     unsigned first = first_leg(n);
     bool rolls_back = has_rolled_back(n);
 
+    if (!native_fence(n, run_on_others))
+        return;
     native_round(n, STEP_OTHERS, false, (int)first);
     if (rolls_back)
         native_put_query(n, slice_of_str("ROLLBACK"));
@@ -206,17 +211,6 @@ static void run_on_others(struct native *n)
     }
     n->guards->begins(n);
     native_wait(n);
-}
-
-/* Within the client's transaction the main node can run the statement as it is, right behind the
- * question: its time is the transaction's, and what has failed it lets nothing run. */
-static bool goes_ahead(const struct native *n, const struct sql_stmt *s)
-{
-    return s != NULL && n->planned_stmt == s && !n->wrapped &&
-           n->leg[n->main].link->tx_status == 'T' &&
-           (s->kind == SQL_INSERT || s->kind == SQL_UPDATE || s->kind == SQL_DELETE ||
-               s->kind == SQL_MERGE) &&
-           repl_asks_of_transaction(&n->plan);
 }
 
 /* What the main node is asked before: its time, and the lock of a table. */
@@ -232,7 +226,7 @@ static bool ask_values(struct native *n)
     if (sql.len == 0)
         return false;
     n->values = arena_alloc_zero(n->arena, (n->plan.nasks + 1) * sizeof *n->values);
-    ahead = goes_ahead(n, s);
+    ahead = native_goes_ahead(n, s);
     native_round(n, ahead ? STEP_MAIN : STEP_VALUES, !ahead, ahead ? (int)n->main : -1);
     native_put_query(n, buf_slice(&sql));
     if (ahead) {

@@ -280,3 +280,104 @@ bool repl_leave_out_looks(struct arena *a, struct sql_facts *facts, uint32_t i)
     facts->verdict = NULL; /* it is not that of this */
     return true;
 }
+
+/* ---- by what a write chooses its rows ---- */
+
+static bool is_word(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '$' || (unsigned char)c >= 0x80;
+}
+
+/* Words, quoted or not, are words; the rest are single characters. An end, or a semicolon, is an
+ * empty one. */
+static struct slice next_word(struct slice *rest)
+{
+    struct slice word;
+
+    while (rest->n > 0 && (*rest->p == ' ' || *rest->p == '\t' || *rest->p == '\n' ||
+                              *rest->p == '\r' || *rest->p == '"'))
+        *rest = slice_of(rest->p + 1, rest->n - 1);
+    word = slice_of(rest->p, rest->n > 0 && *rest->p != ';');
+    while (word.n < rest->n && is_word(*word.p) && is_word(rest->p[word.n]))
+        word.n++;
+    *rest = slice_of(rest->p + word.n, rest->n - word.n);
+    return word;
+}
+
+static bool slice_is(struct slice word, const char *text)
+{
+    return word.n == strlen(text) && strncasecmp(word.p, text, word.n) == 0;
+}
+
+/* A number, a parameter, a string without quotes in it. */
+static bool take_value(struct slice *rest)
+{
+    struct slice word = next_word(rest);
+
+    if (!slice_is(word, "'"))
+        return word.n > 0 && (*word.p == '$' || (*word.p >= '0' && *word.p <= '9'));
+    while (rest->n > 0 && *rest->p != '\'' && *rest->p != '\\')
+        *rest = slice_of(rest->p + 1, rest->n - 1);
+    return slice_is(next_word(rest), "'");
+}
+
+static bool has_word(struct slice text, struct slice name)
+{
+    struct slice word;
+
+    while ((word = next_word(&text)).n > 0) {
+        if (word.n == name.n && strncasecmp(word.p, name.p, name.n) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* `... WHERE [table.]column = value [RETURNING ...]`, as programs write it that have a key; a
+ * comment is taken for something else. */
+static bool is_by_one_value(struct slice text)
+{
+    struct slice rest = text;
+    struct slice where = slice_of("", 0);
+    struct slice word;
+    struct slice column;
+
+    while ((word = next_word(&rest)).n > 0) {
+        if (slice_is(word, "where"))
+            where = word;
+        if (rest.n > 0 &&
+            ((slice_is(word, "-") && *rest.p == '-') || (slice_is(word, "/") && *rest.p == '*')))
+            return false;
+    }
+    if (where.n == 0)
+        return false;
+    rest = slice_of(where.p + where.n, (size_t)(text.p + text.n - where.p) - where.n);
+    column = next_word(&rest);
+    while (slice_is(word = next_word(&rest), "."))
+        column = next_word(&rest);
+    if (column.n == 0 || !is_word(*column.p) || !slice_is(word, "=") || !take_value(&rest))
+        return false;
+    word = next_word(&rest);
+    return (word.n == 0 || slice_is(word, "returning")) &&
+           !has_word(slice_of(text.p, (size_t)(where.p - text.p)), column);
+}
+
+enum repl_choice repl_choice_of(struct slice text, const struct sql_stmt *s)
+{
+    switch (s->kind) {
+    case SQL_UPDATE:
+    case SQL_DELETE:
+        /* Its length may be that of a text with other numbers. */
+        return s->offset < text.n &&
+                       is_by_one_value(slice_of(text.p + s->offset, text.n - s->offset))
+                   ? REPL_CHOICE_VALUE
+                   : REPL_CHOICE_FREE;
+    case SQL_MERGE:
+        return REPL_CHOICE_FREE;
+    default:
+        return (s->flags & SQL_F_DML_IN_CTE) != 0 ||
+                       (s->kind == SQL_EXPLAIN && (s->flags & SQL_F_ANALYZE) != 0)
+                   ? REPL_CHOICE_FREE
+                   : REPL_CHOICE_NONE;
+    }
+}

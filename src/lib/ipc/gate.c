@@ -22,14 +22,17 @@ struct gate_count {
 
 struct gate_row {
     _Atomic uint64_t side[GATE_SIDES];
-    _Atomic int is_let_in;  /* and has not been told */
-    _Atomic uint32_t nkept; /* of those inside that commit */
+    _Atomic int is_let_in;   /* and has not been told */
+    _Atomic uint32_t nkept;  /* of those inside that commit */
+    _Atomic int32_t nbehind; /* wait until commits of before are over */
+    _Atomic uint64_t oldest; /* commit on its way; 0: none */
 } __attribute__((aligned(64)));
 
 struct gate_region {
     pthread_mutex_t lock; /* robust */
     int32_t nworkers;
     struct gate_count sum[GATE_SIDES];
+    _Atomic uint64_t nflights; /* so many commits have begun */
     _Atomic uint64_t nwaits[GATE_SIDES];
     _Atomic uint64_t wait_us[GATE_SIDES];
     _Atomic uint64_t ntimeouts[GATE_SIDES];
@@ -272,6 +275,54 @@ void gate_end_left(struct shm *shm, uint32_t n, gate_wake *wake, void *ctx)
     gate_unlock(r, wake, ctx);
 }
 
+/* ---- commits on their way ----
+ *
+ * Nobody is locked out: who has to wait looks at what each worker says of its own, and says before
+ * that it is there. */
+
+uint64_t gate_flight_number(struct shm *shm)
+{
+    return atomic_fetch_add(&gate_region(shm)->nflights, 1) + 1;
+}
+
+void gate_flights_set(struct shm *shm, int ordinal, uint64_t oldest)
+{
+    atomic_store(&gate_region(shm)->worker[ordinal].oldest, oldest);
+}
+
+uint64_t gate_flight_next(const struct shm *shm)
+{
+    return atomic_load(&gate_region(shm)->nflights) + 1;
+}
+
+bool gate_flights_are_over(const struct shm *shm, uint64_t before)
+{
+    struct gate_region *r = gate_region(shm);
+
+    for (int i = 0; i < r->nworkers; i++) {
+        uint64_t oldest = atomic_load(&r->worker[i].oldest);
+
+        if (oldest != 0 && oldest < before)
+            return false;
+    }
+    return true;
+}
+
+void gate_flights_wait(struct shm *shm, int ordinal, int more)
+{
+    atomic_fetch_add(&gate_region(shm)->worker[ordinal].nbehind, more);
+}
+
+void gate_flights_tell(struct shm *shm, int ordinal, gate_wake *wake, void *ctx)
+{
+    struct gate_region *r = gate_region(shm);
+
+    for (int i = 0; i < r->nworkers; i++) {
+        if (wake != NULL && i != ordinal && atomic_load(&r->worker[i].nbehind) > 0)
+            wake(ctx, i);
+    }
+}
+
 /* ---- all ---- */
 
 struct gate_figures gate_figures_of(const struct shm *shm, enum gate_side side)
@@ -314,7 +365,10 @@ void gate_reclaim_worker(struct shm *shm, int ordinal, gate_wake *wake, void *ct
     for (int side = 0; side < GATE_SIDES; side++)
         row_set(&r->worker[ordinal], (enum gate_side)side, (struct gate_count){0, 0});
     atomic_store(&r->worker[ordinal].is_let_in, 0);
+    atomic_store(&r->worker[ordinal].nbehind, 0);
+    gate_flights_set(shm, ordinal, 0);
     sum_up(r);
     settle(r);
     gate_unlock(r, wake, ctx);
+    gate_flights_tell(shm, ordinal, wake, ctx);
 }

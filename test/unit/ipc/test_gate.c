@@ -291,6 +291,38 @@ START_TEST(killed_at_any_moment)
 }
 END_TEST
 
+/* Commits on their way: who waits for those of before does not wait for later ones. */
+START_TEST(flights_of_before_are_over)
+{
+    uint64_t first = gate_flight_number(shm);
+    uint64_t second;
+    uint64_t before;
+
+    gate_flights_set(shm, 0, first);
+    before = gate_flight_next(shm);
+    second = gate_flight_number(shm);
+    gate_flights_set(shm, 1, second);
+    ck_assert(!gate_flights_are_over(shm, before));
+    ck_assert(gate_flights_are_over(shm, first));
+    gate_flights_wait(shm, 2, 1);
+    woken = 0;
+    gate_flights_set(shm, 0, 0);
+    gate_flights_tell(shm, 0, on_wake, &woken);
+    ck_assert_uint_eq(woken, 1U << 2);
+    ck_assert(gate_flights_are_over(shm, before));
+    ck_assert(!gate_flights_are_over(shm, gate_flight_next(shm)));
+    /* The dead commit nothing any more. */
+    woken = 0;
+    gate_reclaim_worker(shm, 1, on_wake, &woken);
+    ck_assert_uint_eq(woken, 1U << 2);
+    ck_assert(gate_flights_are_over(shm, gate_flight_next(shm)));
+    gate_reclaim_worker(shm, 2, on_wake, &woken);
+    woken = 0;
+    gate_flights_tell(shm, 0, on_wake, &woken);
+    ck_assert_uint_eq(woken, 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("gate");
@@ -305,6 +337,7 @@ int main(void)
     tcase_add_test(tc, what_is_left_to_control);
     tcase_add_test(tc, waits_are_counted);
     tcase_add_test(tc, killed_at_any_moment);
+    tcase_add_test(tc, flights_of_before_are_over);
     suite_add_tcase(suite, tc);
     return run_suite(suite);
 }

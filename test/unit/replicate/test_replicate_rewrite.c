@@ -248,6 +248,59 @@ START_TEST(what_it_is)
 }
 END_TEST
 
+/* By what a write chooses its rows: v by one value of a column that it does not change, f by
+ * others,
+ * - it is none. */
+static const struct {
+    const char *sql;
+    char is;
+} choices[] = {
+    {"UPDATE t SET a = 1 WHERE id = 5", 'v'},
+    {"update pgbench_accounts set abalance = abalance + -12 where aid = 77;", 'v'},
+    {"UPDATE \"t\" SET \"a\" = $1, \"b\" = 'x -y' WHERE \"t\".\"id\" = $2", 'v'},
+    {"UPDATE s.t SET a = $1 WHERE s.t.id = 'a' RETURNING id, a", 'v'},
+    {"DELETE FROM t WHERE id = $1", 'v'},
+    {"DELETE FROM t WHERE id=5", 'v'},
+    {"UPDATE t SET a = (SELECT b FROM u WHERE c IS NULL) WHERE id = 5", 'v'},
+    {"UPDATE t SET a = 1", 'f'},
+    {"UPDATE t SET a = 1 WHERE a IS NULL", 'f'},
+    {"UPDATE t SET a = 2 WHERE a = 1", 'f'},
+    {"UPDATE t SET A = 2 WHERE \"a\" = 1", 'f'},
+    {"UPDATE t SET a = 2 WHERE id = 5 AND v = 7", 'f'},
+    {"UPDATE t SET a = 2 WHERE id = 5 OR true", 'f'},
+    {"UPDATE t SET a = 2 WHERE id = -5", 'f'},
+    {"UPDATE t SET a = 2 WHERE id = 5 + 1", 'f'},
+    {"UPDATE t SET a = 2 WHERE id = b", 'f'},
+    {"UPDATE t SET a = 2 WHERE id >= 5", 'f'},
+    {"UPDATE t SET a = 2 WHERE (id = 5)", 'f'},
+    {"UPDATE t SET a = 2 WHERE id = '5'::int", 'f'},
+    {"UPDATE t SET a = 2 WHERE b = 'it''s'", 'f'},
+    {"UPDATE t SET a = 2 WHERE b IS NULL AND c = 'where id = 5'", 'f'},
+    {"UPDATE t SET a = 2 WHERE b IS NULL -- where id = 5", 'f'},
+    {"UPDATE t SET a = 2 WHERE b IS NULL /* where id = 5 */", 'f'},
+    {"UPDATE t SET a = 2 WHERE b = ';' AND a = 1", 'f'},
+    {"UPDATE t SET a = u.a FROM u WHERE t.id = u.id", 'f'},
+    {"DELETE FROM t USING u WHERE t.id = u.id", 'f'},
+    {"DELETE FROM t", 'f'},
+    {"MERGE INTO t USING u ON t.id = u.id WHEN MATCHED THEN DELETE", 'f'},
+    {"WITH d AS (DELETE FROM t WHERE a RETURNING id) SELECT * FROM d", 'f'},
+    {"WITH d AS (DELETE FROM t WHERE a RETURNING id) INSERT INTO u SELECT id FROM d", 'f'},
+    {"EXPLAIN ANALYZE UPDATE t SET a = 1 WHERE a IS NULL", 'f'},
+    {"INSERT INTO t VALUES (1)", '-'},
+    {"SELECT 1", '-'},
+    {"COMMIT", '-'},
+};
+
+START_TEST(what_it_chooses_by)
+{
+    struct slice sql = slice_of_str(choices[_i].sql);
+
+    ck_assert_int_eq(sql_parse(arena, sql, &facts), 0);
+    ck_assert_msg(
+        "-vf"[repl_choice_of(sql, &facts.stmts[0])] == choices[_i].is, "%s", choices[_i].sql);
+}
+END_TEST
+
 START_TEST(numbers_of_transactions)
 {
     ck_assert_uint_eq(repl_which_number(slice_of_str("3/1234")), 1234);
@@ -580,6 +633,7 @@ int main(void)
     tcase_add_loop_test(tc, statements, 0, sizeof rows / sizeof rows[0]);
     tcase_add_loop_test(tc, what_may_differ, 0, sizeof doubtful / sizeof doubtful[0]);
     tcase_add_loop_test(tc, what_it_is, 0, sizeof natures / sizeof natures[0]);
+    tcase_add_loop_test(tc, what_it_chooses_by, 0, sizeof choices / sizeof choices[0]);
     tcase_add_test(tc, numbers_of_transactions);
     tcase_add_loop_test(tc, sequences_are_named, 0, sizeof numbered / sizeof numbered[0]);
     tcase_add_test(tc, tables_with_sequences_are_named);
