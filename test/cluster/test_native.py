@@ -214,6 +214,27 @@ def test_the_minority_is_detached(pair):
         one(c, "insert into t (id) values (5)")
     it.equal(it.nodes[:2])
     assert it.nodes[2].value("select count(*) from t") == "0"
+    log = it.pool.log()
+    assert "packet kind of backend 2 ['E'] does not match with main/majority nodes packet kind ['C']" in log
+    assert "kind details are: 0[C] 1[C] 2[E: " in log and "not here" in log
+
+
+@pytest.mark.parametrize("bad", [2, 0], ids=["other", "main"])
+def test_who_changes_another_number_of_rows_is_detached(pair, bad):
+    """The majority decides, also against the main node, whose client is sent away: it has the answer of the minority."""
+    it = pair(3, failover_if_affected_tuples_mismatch=True)
+    rest = [n for i, n in enumerate(it.nodes) if i != bad]
+    with it.client() as c:
+        one(c, f"set my.bad = '{it.nodes[bad].port}'")
+        c.send(w.query("insert into t (id, u) select k, null from counts_here() k"))
+        got = c.read_eof() if bad == 0 else c.ready()
+        assert [m.sqlstate for m in got if m.type == "E"] == (["XX001"] if bad == 0 else [])
+    waits.wait_for("it is down", lambda: [r[3] for r in it.status()] == ["down" if i == bad else "up" for i in range(3)])
+    with it.client() as c:
+        one(c, "insert into t (id) values (5)")
+    it.equal(rest)
+    assert [n.value("select count(*) from t") for n in rest] == ["2" if bad else "1"] * 2
+    assert "Number of affected tuples are: " + ("1 1 2" if bad else "2 1 1") in it.pool.log()
 
 
 def test_rows_are_compared(pair):

@@ -43,8 +43,13 @@ static void on_timer(struct timer *t)
     }
     if (n->step == STEP_OTHERS)
         n->guards->looks(n);
-    if (n->step == STEP_FENCE)
-        native_fence_timer(n);
+    if (n->step == STEP_FENCE && native_fence_gives_up(n)) {
+        native_warn(n,
+            "a commit of another session takes long on some node: the rows that the statement "
+            "changes may differ between nodes",
+            true);
+        n->gate.go_on(n);
+    }
     if (n->step == STEP_HELD)
         native_next(n);
     if (n->step != STEP_OPEN)

@@ -165,17 +165,13 @@ bool native_fence(struct native *n, void (*go_on)(struct native *n))
     return false;
 }
 
-/* The one whose commit hangs may wait for a row of this one, at a deferred constraint. */
-void native_fence_timer(struct native *n)
+/* Whose commit hangs may wait for a row of this session, at a deferred constraint. */
+bool native_fence_gives_up(struct native *n)
 {
     if (n->gate.before == 0)
-        return;
+        return false;
     wait_no_longer(n);
-    native_warn(n,
-        "a commit of another session takes long on some node: the rows that the statement changes "
-        "may differ between nodes",
-        true);
-    n->gate.go_on(n);
+    return true;
 }
 
 void native_fence_quit(struct native *n)

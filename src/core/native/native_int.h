@@ -622,8 +622,9 @@ void native_flight_end(struct sessions *ss, struct native_flight *flight);
 /* The main node has done the statement at hand: the others have what it may have seen there. False:
  * that is waited for (STEP_FENCE), and go_on is called. */
 bool native_fence(struct native *n, void (*go_on)(struct native *n));
-/* The time of STEP_FENCE is up; the client is gone; commits of other workers are over. */
-void native_fence_timer(struct native *n);
+/* The time of STEP_FENCE is up: false: it goes on by now; the client is gone; commits of other
+ * workers are over. */
+bool native_fence_gives_up(struct native *n);
 void native_fence_quit(struct native *n);
 void native_fence_look(struct sessions *ss);
 
