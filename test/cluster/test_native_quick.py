@@ -126,6 +126,7 @@ def test_the_node_goes_amid_a_row(apart):
     with it.client() as c:
         one(c, "insert into accounts_text values (7, repeat('x', 90000000))")
         big = "select v from accounts_text where id = 7"
+        c.seconds = 90
         for _ in range(2):
             assert len(c.value(big)) == 90000000
         c.send(w.query(big))
