@@ -19,7 +19,7 @@
 struct native_rest_all {
     unsigned nleft;
     unsigned n;
-    unsigned nrefused;     /* said an error */
+    unsigned nrefused; /* said an error */
     struct native_flight *flight;
     uint64_t failed;       /* nodes */
     bool is_decided_there; /* the main node's own answer is among them, or was an error */

@@ -367,7 +367,7 @@ enum repl_choice repl_choice_of(struct slice text, const struct sql_stmt *s)
     switch (s->kind) {
     case SQL_UPDATE:
     case SQL_DELETE:
-        /* Its length may be that of a text with other numbers. */
+        /* The length of `s` may be that of a text with other numbers. */
         return s->offset < text.n &&
                        is_by_one_value(slice_of(text.p + s->offset, text.n - s->offset))
                    ? REPL_CHOICE_VALUE
