@@ -216,6 +216,7 @@ struct native_commit_ops;
 struct native_guard;
 struct native_guard_ops;
 struct native_apart_ops;
+struct native_copy_ops;
 struct native_gate_ops;
 
 /* A transaction that is committed in two phases. */
@@ -308,6 +309,7 @@ struct native {
     struct timer timer;
     const struct native_apart_ops *apart;
     const struct native_guard_ops *guards;
+    const struct native_copy_ops *copies;
     struct native_guard *guard; /* of the round under way; NULL: it has not taken long */
     struct task again;          /* there may be another exchange */
     struct err *last_words;     /* why the main node ends the session; NULL: it has not said */
@@ -514,16 +516,6 @@ void native_values_came(struct native *n);
 /* All that were asked have answered. */
 void native_answered(struct native *n);
 
-/* native.c: COPY FROM STDIN */
-/* All nodes were told to COPY: the client's data is awaited, when all of them wait for it. */
-void native_copy_begin(struct native *n);
-void native_copy_feed(struct native *n);
-/* A node has ended it before the client did. */
-void native_copy_broke(struct native_leg *leg);
-/* The answer of STEP_COPY_END or STEP_COPY_STOP is there. */
-void native_copy_ended(struct native *n);
-void native_copy_stopped(struct native *n);
-
 /* The statement at hand is done: the next one of its string. */
 void native_next_statement(struct native *n);
 
@@ -569,6 +561,19 @@ struct native_guard_ops {
     void (*over)(struct native *n);
 };
 extern const struct native_guard_ops native_guard_ops;
+
+/* native_copy.c: COPY FROM STDIN, by pointers, as above. */
+struct native_copy_ops {
+    /* All nodes were told to COPY: the client's data is awaited, when all of them wait for it. */
+    void (*begin)(struct native *n);
+    /* Data has come. */
+    void (*feed)(struct native *n);
+    /* A node has ended it before the client did. */
+    void (*broke)(struct native_leg *leg);
+    void (*ended)(struct native *n);   /* of STEP_COPY_END */
+    void (*stopped)(struct native *n); /* of STEP_COPY_STOP */
+};
+extern const struct native_copy_ops native_copy_ops;
 
 /* native_apart.c: by pointers, as above. */
 struct native_apart_ops {

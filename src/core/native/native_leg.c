@@ -658,7 +658,7 @@ static void leg_on_quiet(void *owner, struct link *link)
     if (leg->n->step == STEP_QUICK && leg->is_asked)
         quick_ended(leg);
     else if (leg->n->step == STEP_COPY)
-        native_copy_broke(leg);
+        leg->n->copies->broke(leg);
     else if (!leg->is_asked && link == client_link(c) && client_is_parked(c) &&
              leg->n->step == STEP_IDLE)
         client_unpark(c);
@@ -776,7 +776,7 @@ static void leg_on_lost(void *owner, struct link *link, const struct err *err, b
     if (is_torn)
         client_end(c, NULL); /* what comes next would be taken for the rest of a message */
     else if (n->step == STEP_COPY)
-        native_copy_broke(leg);
+        leg->n->copies->broke(leg);
     else
         leg_answered(leg);
 }

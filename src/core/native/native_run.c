@@ -619,7 +619,7 @@ static void others_answered(struct native *n)
         return;
     }
     if (native_copies(main_leg(n))) {
-        native_copy_begin(n);
+        n->copies->begin(n);
         return;
     }
     if (has_lost_some(n) || has_lock_trouble(n))
@@ -732,8 +732,6 @@ static void (*const answered[])(struct native *n) = {
     [STEP_OTHERS] = others_answered,
     [STEP_FIRST_END] = first_end_answered,
     [STEP_OTHER_ENDS] = other_ends_answered,
-    [STEP_COPY_END] = native_copy_ended,
-    [STEP_COPY_STOP] = native_copy_stopped,
     [STEP_UNDO] = native_finish,
     [STEP_SPOIL] = spoil_answered,
     [STEP_PARSE] = parse_answered,
@@ -757,6 +755,12 @@ void native_answered(struct native *n)
         break;
     case STEP_COMMIT:
         n->commit.ops->committed(n);
+        break;
+    case STEP_COPY_END:
+        n->copies->ended(n);
+        break;
+    case STEP_COPY_STOP:
+        n->copies->stopped(n);
         break;
     case STEP_WHERE:
         n->apart->told(n, end_answered);
