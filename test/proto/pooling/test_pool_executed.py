@@ -193,6 +193,23 @@ def test_name_that_is_taken_in_a_failed_transaction(t):
             c.simple("rollback")
 
 
+def test_execute_behind_the_end_of_a_failed_transaction(pg, start_pool):
+    """The statement cannot be brought there: what another client calls so is not executed in its place."""
+    pool = start_pool(pg.address, num_init_children=1, pool_mode="transaction", max_backend_connections=1)
+    c, other = login(pool), login(pool)
+    for w, text in ((c, "mine"), (other, "theirs")):
+        w.send(parse(f"select '{text}'", "n"), SYNC)
+        w.ready()
+    for word in ("rollback", "commit"):
+        assert other.value("execute n") == "theirs"
+        c.simple("begin")
+        assert states(c.simple("select 1/0")) == ["22012"]
+        assert states(c.simple(f"{word}; execute n")) == ["26000"]
+        assert c.value("execute n") == "mine"
+    c.bye()
+    other.bye()
+
+
 @MODES
 @differential(chunks=(WHOLE,))
 def test_execute_behind_an_unlock(t):

@@ -192,8 +192,12 @@ static void load_named(struct client *c, struct feed_run *run, struct names_entr
     struct buf out = {0};
     bool was_full;
 
-    if (has == n->content || names_entry_is_unread(n) || is_refused(c))
+    if (has == n->content || names_entry_is_unread(n))
         return;
+    if (is_refused(c)) {
+        lent_forget_foreign(c, run, name); /* EXECUTE may stand behind the ROLLBACK in one string */
+        return;
+    }
     if (c->server_batch) {
         load_in_sequence(c, run, n, has != 0);
         return;

@@ -184,8 +184,8 @@ bool lent_is_our_name(struct slice name)
     return true;
 }
 
-/* The client has no statement of this name: the link must not have one either, whoever left it
- * there. */
+/* The client has no statement of this name, or cannot have it brought here: the link must not have
+ * one either, whoever left it there. */
 void lent_forget_foreign(struct client *c, struct feed_run *run, struct slice name)
 {
     uint8_t id[PREP_ID_BYTES] = {0};
