@@ -27,6 +27,8 @@ bool hold_enter(struct shm *shm, int ordinal);
  */
 void hold_join(struct shm *shm, int ordinal);
 void hold_leave(struct shm *shm, int ordinal);
+/* Something of the caller's is counted: while it has no clients, what some have left behind. */
+bool hold_is_inside(const struct shm *shm, int ordinal);
 /* `node` is about to do for good what the others have not been told, or may have: until
  * hold_ahead_over. Nobody else would know if the worker died meanwhile. */
 void hold_ahead(struct shm *shm, int ordinal, int node);

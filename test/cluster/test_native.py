@@ -598,6 +598,35 @@ def test_a_worker_is_killed_amid_what_stays(pair, how):
         one(other, "insert into accounts values (500, 1)")
 
 
+@pytest.mark.parametrize("how", ["stop", "child_max_connections"])
+def test_a_worker_ends_amid_what_stays(pair, how):
+    """Its client has gone, or is sent away, while the main node commits: it does not end before all nodes have it."""
+    it = pair(2, **({"child_max_connections": 1} if how == "child_max_connections" else {}))
+    lock = w.Wire(it.nodes[0].address)
+    lock.login()
+    one(lock, "select pg_advisory_lock(9)")
+    with it.client() as c:
+        for sql in LATE.split(";\n"):
+            one(c, sql)
+    c = it.client()
+    c.send(w.query("insert into q (v) values (1)"))
+    waits_for_advisory(it)
+    if how == "stop":
+        it.pool.daemon.signal(signal.SIGINT)
+        with pytest.raises((w.WireClosed, OSError)):
+            c.ready(seconds=60)
+    else:
+        c.reset()
+    waits.holds_for("no node is detached", lambda: "is detached" not in it.pool.log(), 1)
+    lock.bye()
+    if how == "stop":
+        it.pool.stop()
+        it.pool.start()
+    waits.wait_for("it is on all", lambda: it.everywhere("select v from q") == [[[b"1"]]] * 2)
+    assert [r[3] for r in it.status()] == ["up", "up"]
+    assert "is detached" not in it.pool.log()
+
+
 def test_a_statement_that_could_not_be_committed(pair):
     """What was done in front of it was told; of itself the error alone, as a server says it."""
     it = pair()

@@ -60,6 +60,13 @@ void hold_leave(struct shm *shm, int ordinal)
     ASSERT(before > 0);
 }
 
+bool hold_is_inside(const struct shm *shm, int ordinal)
+{
+    const struct hold_region *r = hold_region(shm);
+
+    return r != NULL && atomic_load(&r->worker[ordinal].count) > 0;
+}
+
 void hold_ahead(struct shm *shm, int ordinal, int node)
 {
     atomic_store(&hold_region(shm)->worker[ordinal].ahead, node);

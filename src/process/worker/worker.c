@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "config/conf.h"
+#include "ipc/hold.h"
 #include "login/login_auth.h"
 #include "native/native.h"
 #include "results/results.h"
@@ -24,6 +25,9 @@
  * before they knew. */
 #define RETIRE_MS      20
 #define LEAVE_LIMIT_MS 2000
+/* For a COMMIT that a client of native replication has left behind: less than the supervisor waits
+ * before it kills. */
+#define REST_LIMIT_MS 20000
 
 /* Takes no more clients, and leaves with the last one. */
 static void worker_retire(struct worker *w)
@@ -148,17 +152,30 @@ static bool worker_on_stop(struct role_loop *rl)
 }
 
 /* The statements of clients that were sent home are being cancelled: a worker that left before its
- * requests are out would leave them running on the servers. */
+ * requests are out would leave them running on the servers. Where it left amid a COMMIT on several
+ * nodes it would count as one that died, and all of them but one would be detached. */
+static bool worker_may_leave(struct worker *w)
+{
+    const struct sessions *ss = &w->sessions;
+    int64_t now_us = loop_now_us(&w->role.loop);
+    int64_t limit_ms = ss->be.ncancels > 0 ? LEAVE_LIMIT_MS : 0;
+
+    if (hold_is_inside(w->role.env->shm, w->role.env->ordinal)) {
+        if (ss->stop != SESSION_STOP_FAST)
+            return false;
+        limit_ms = REST_LIMIT_MS;
+    }
+    if (w->leaves_since_us == 0)
+        w->leaves_since_us = now_us;
+    return now_us - w->leaves_since_us >= limit_ms * 1000;
+}
+
 static void worker_leave(struct worker *w)
 {
-    int64_t now_us = loop_now_us(&w->role.loop);
-
-    if (w->leave_before_us == 0)
-        w->leave_before_us = now_us + LEAVE_LIMIT_MS * INT64_C(1000);
-    if (w->sessions.be.ncancels > 0 && now_us < w->leave_before_us)
-        timer_start(&w->role.loop, &w->leave, LOOP_TICK_MS);
-    else
+    if (worker_may_leave(w))
         role_loop_end(&w->role);
+    else
+        timer_start(&w->role.loop, &w->leave, LOOP_TICK_MS);
 }
 
 static void worker_on_leave(struct timer *t)
@@ -167,10 +184,7 @@ static void worker_on_leave(struct timer *t)
 
     if (w->sessions.nclients > 0 && w->sessions.stop != SESSION_STOP_FAST)
         return; /* one has come on the way, and ends the wait when it goes */
-    if (w->sessions.stop != SESSION_RUNNING)
-        worker_leave(w);
-    else
-        role_loop_end(&w->role);
+    worker_leave(w);
 }
 
 static void worker_on_empty(struct sessions *ss)

@@ -21,7 +21,7 @@ struct worker {
     struct acceptors acceptors;     /* of the sockets that all workers share */
     bool is_paced[PROC_MAX_LISTEN]; /* net_is_paced of each */
     struct timer leave;             /* the last clients are gone, cancel requests are not */
-    int64_t leave_before_us;        /* 0: not leaving */
+    int64_t leaves_since_us;        /* 0: not leaving */
     bool is_retiring;     /* child_max_connections is reached: leaves with its last client */
     struct place *places; /* what is known of each worker */
     struct gather_load *loads;
