@@ -49,8 +49,13 @@ static struct slice skip_space(struct slice sql)
     return sql;
 }
 
+/* How far the next word is looked for: there may be a comment without an end behind each semicolon.
+ */
+#define BLANKS_MAX 256
+
 static bool begins_with(struct slice sql, const char *words)
 {
+    struct slice blanks;
     size_t n;
 
     for (;;) {
@@ -59,8 +64,13 @@ static bool begins_with(struct slice sql, const char *words)
             return false;
         if (words[n] == '\0')
             return true;
-        sql = skip_space(slice_of(sql.p + n, sql.n - n));
-        words += n + 1;
+        sql = slice_of(sql.p + n, sql.n - n);
+        blanks = slice_of(sql.p, sql.n < BLANKS_MAX ? sql.n : BLANKS_MAX);
+        n = blanks.n - skip_space(blanks).n;
+        if (n == BLANKS_MAX)
+            return true;
+        sql = slice_of(sql.p + n, sql.n - n);
+        words += strcspn(words, " ") + 1;
     }
 }
 

@@ -175,6 +175,21 @@ START_TEST(words_that_statements_begin_with)
 }
 END_TEST
 
+/* A client may send it again and again. */
+START_TEST(comments_without_an_end_are_looked_at_once)
+{
+    static const char part[] = "create/*;";
+    enum { NPARTS = 1000000, BYTES = NPARTS * (sizeof part - 1) };
+    char *text = malloc(BYTES + 1);
+    int i;
+
+    for (i = 0; i < NPARTS; i++)
+        memcpy(text + (size_t)i * (sizeof part - 1), part, sizeof part);
+    ck_assert(leads(text));
+    free(text);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("parser_session");
@@ -187,6 +202,7 @@ int main(void)
     tcase_add_test(tc, names_and_inner_statements);
     tcase_add_test(tc, what_needs_a_database_to_itself);
     tcase_add_test(tc, words_that_statements_begin_with);
+    tcase_add_test(tc, comments_without_an_end_are_looked_at_once);
     suite_add_tcase(s, tc);
     return run_suite(s);
 }
