@@ -124,7 +124,8 @@ struct admin_result {
 
 /* Answers `cmd`. Returns 0 and fills *res, which the caller gives back with admin_result_fini; or
  * -1 and *err: 42601 syntax, 42704 unknown setting, 22023 bad value, 42501 not allowed, 0A000 not
- * possible for this skin, 53200 the answer is too long. Nothing to give back then. */
+ * possible for this skin, 53200 the answer is too long. Nothing to give back then. Callers check
+ * the state of the transaction before (errmsg_refuse_aborted). */
 int admin_run(const struct admin_cmd *cmd, const struct admin_sources *src,
     struct admin_result *res, struct err *err);
 /* Runs a report by its number, without SQL. As admin_run. */
@@ -153,11 +154,5 @@ struct admin_cursor {
  * portal is suspended when max_rows were sent, even if no row is left. */
 void admin_encode_execute(
     const struct admin_result *res, struct admin_cursor *cur, uint32_t max_rows, struct buf *out);
-
-/* The error PostgreSQL gives for any statement in a failed transaction, with pgpool-II's DETAIL:
- * the text, of which only so much is told; p is NULL when there is none. Callers check the state of
- * the transaction before admin_run. */
-#define ADMIN_DETAIL_BYTES 255
-void admin_refuse_aborted(struct err *err, struct slice sql);
 
 #endif

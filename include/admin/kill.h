@@ -24,12 +24,6 @@ struct admin_kill {
     int32_t pid;    /* 0: not known yet */
 };
 
-/* False for nearly all texts. */
-static inline bool admin_kill_is_likely(struct slice sql)
-{
-    return sql.n > 10 && sql.n < 100 && (sql.p[0] | 0x20) == 's' && (sql.p[7] | 0x20) == 'p' &&
-           (sql.p[8] | 0x20) == 'g';
-}
 /* True when the text is that call and nothing else, of a number that may be a client's or a
  * parameter. */
 bool admin_kill_read(struct slice sql, struct admin_kill *k);

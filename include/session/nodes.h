@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL
- * nodes.h: what a worker does about nodes for all of its clients; for machines above the session
- * (session/client.h). What workers know of each other is in src/core/known. Runs in: workers. */
+ * nodes.h: what a worker does about nodes for all of its clients, and where one is; for machines
+ * above the session (session/client.h). What workers know of each other is in src/core/known. Runs
+ * in: workers. */
 #ifndef PGP_SESSION_NODES_H
 #define PGP_SESSION_NODES_H
 
@@ -11,6 +12,12 @@
 #include "known/known.h"
 #include "known/session_shared.h"
 #include "session/session.h"
+
+struct client_row;
+struct rows_header;
+
+/* The client with this number, whichever worker has it; ROWS_NO_ROW: there is none. */
+int32_t session_find_client(const struct rows_header *rows, uint32_t id, struct client_row *row);
 
 /* Sends the monitor a message; one that is lost costs only time. */
 void sessions_mail_monitor(struct sessions *ss, enum mail_type type, const void *body, size_t len);

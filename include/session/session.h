@@ -73,7 +73,7 @@ struct sessions {
     struct session_writes writes;
     const struct client_events *events;
     const struct client_kinds *kinds;
-    const struct console_ops *console;     /* the virtual database; NULL: there is none */
+    const struct console_ops *console;     /* what pgpool answers; NULL: nothing */
     const struct native_ops *native;       /* sessions that write to all nodes; NULL: none does */
     struct native_waiters *native_waiters; /* those that wait for each other; NULL: nobody has */
     struct native_decisions *decisions;    /* what those commit in two phases; NULL: nothing yet */
@@ -180,8 +180,5 @@ uint32_t sessions_count_active(const struct sessions *ss, int64_t since_us);
  * are no workers. 0, or -1 with *err: 42704 there is no such client, 53000 its worker has no room.
  */
 int session_cancel_client(const struct proc_env *env, uint32_t client_id, struct err *err);
-struct admin_counts;
-/* Statements and errors of a node so far, of all workers. */
-void session_node_counts(const struct shm *shm, int node, struct admin_counts *out);
 
 #endif

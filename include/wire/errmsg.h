@@ -21,6 +21,9 @@ struct errmsg {
 int errmsg_decode(struct slice body, struct errmsg *out);
 /* Copies into a struct err (severity FATAL and PANIC become ERR_FATAL). */
 void errmsg_to_err(const struct errmsg *m, struct err *err);
+/* The error PostgreSQL gives for any statement in a failed transaction, with pgpool-II's DETAIL:
+ * the start of the text; p is NULL when there is none. */
+void errmsg_refuse_aborted(struct err *err, struct slice sql);
 
 /* The message `whole` (with its header) with one more field: DETAIL. */
 void errmsg_put_detail(struct buf *out, struct slice whole, const char *detail);

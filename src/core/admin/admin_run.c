@@ -613,26 +613,3 @@ int admin_encode_describe(const struct admin_cmd *cmd, struct buf *out, struct e
     wire_put_row_description(out, n == 1 ? &name : setting_columns, (unsigned)n, ADMIN_TEXT_OID);
     return 0;
 }
-
-/* In no encoding that a client may have does a character begin within ASCII and end outside. */
-static size_t whole_characters(struct slice sql, size_t max)
-{
-    size_t n = sql.n;
-
-    if (n > max)
-        for (n = max; n > 0 && (unsigned char)sql.p[n - 1] >= 0x80;)
-            n--;
-    return n;
-}
-
-void admin_refuse_aborted(struct err *err, struct slice sql)
-{
-    static const char head[] = "statement: ";
-
-    err_clear(err);
-    err_set(err, "25P02",
-        "current transaction is aborted, commands ignored until end of transaction block");
-    if (sql.p != NULL)
-        err_detail(err, "%s%.*s", head,
-            (int)whole_characters(sql, ADMIN_DETAIL_BYTES - (sizeof head - 1)), sql.p);
-}

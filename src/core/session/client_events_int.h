@@ -17,6 +17,7 @@ void client_do_unpark(struct client *c);
 void client_do_after_quiet(struct client *c);
 void client_do_acquire(struct client *c);
 void client_do_welcome(struct client *c);
+void client_do_enter(struct client *c, bool may_all);
 /* client_travel.c */
 bool client_do_travel_waiting(struct client *c, int ordinal);
 /* sessions_give.c */

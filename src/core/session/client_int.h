@@ -27,6 +27,7 @@
 #include "session/session.h"
 #include "session/nodes.h"
 #include "session/caching.h"
+#include "session/answering.h"
 #include "wire/startup.h"
 
 #include "client_kind_int.h"
@@ -93,16 +94,15 @@ struct client_login {
     struct slice auth_user;   /* as the client calls itself; startup.user is the servers' name */
     struct client_auth *auth; /* until the login is over */
     struct client *client;
-    struct list look_node; /* ss->looking: its server was gone */
-    int64_t look_until_us; /* 0: it was not */
+    struct login_console console; /* of one who asks for the virtual database */
+    struct list look_node;        /* ss->looking: its server was gone */
+    int64_t look_until_us;        /* 0: it was not */
 };
 
 /* What few clients have at a time: see client_rare. */
 struct client_rare {
-    struct client_local *local;      /* commands of ours prepared or opened */
     struct cancel_wait *cancel_wait; /* a cancel request with TLS is being delivered */
-    struct client_orders *orders;    /* a command of an operator that is not done yet */
-    struct client_console *console;  /* in the virtual database: console_int.h */
+    struct console *console;         /* what the console has of it */
     struct conf_override *override;
     struct results_rest *results; /* what the query cache has of it beyond an exchange */
     struct client_ddl *ddl;       /* roles and databases that it changes */
@@ -162,13 +162,14 @@ static inline struct client_ddl *client_ddl(const struct client *c)
 {
     return c->rare == NULL ? NULL : c->rare->ddl;
 }
-static inline struct client_local *client_local(const struct client *c)
+static inline bool client_has_console(const struct client *c)
 {
-    return c->rare == NULL ? NULL : c->rare->local;
+    return c->rare != NULL && c->rare->console != NULL;
 }
-static inline struct client_orders *client_orders(const struct client *c)
+/* In the virtual database, or on its way there. */
+static inline bool client_is_alone(const struct client *c)
 {
-    return c->rare == NULL ? NULL : c->rare->orders;
+    return c->kind == &c->ss->kinds->console;
 }
 static inline struct client_patch *client_patch(const struct client *c)
 {
@@ -199,6 +200,7 @@ struct client_events {
     void (*after_quiet)(struct client *c);
     void (*acquire)(struct client *c);
     void (*welcome)(struct client *c);
+    void (*enter)(struct client *c, bool may_all);
     void (*idle)(struct client *c);
     bool (*travel_waiting)(struct client *c, int ordinal);
 };
@@ -244,6 +246,8 @@ void client_login_free(struct client *c);
 void client_login_leave(struct client *c);
 /* Parameters, key and ReadyForQuery: the session begins. */
 void client_login_welcome(struct client *c);
+/* The virtual database is open to it. May end the client. */
+void client_login_enter(struct client *c, bool may_all);
 /* AuthenticationOk, unless it was told already: an error follows. */
 void client_login_tell_ok(struct client *c);
 /* What servers say of their settings, as this client is to be told at its login. */
@@ -305,10 +309,6 @@ void client_on_doubt(void *owner, struct link *link);
 void client_on_no_wait(void *owner, struct link *link);
 /* True while the client's link is asked and a message of this type would begin something. */
 bool client_waits_for_answer(const struct client *c, char type);
-
-/* client_local.c: commands that we answer ourselves. */
-enum local_verdict client_local_extended(struct client *c, char type, struct slice body);
-void client_local_free(struct client *c);
 
 /* client_patch.c: a cached link brought up to the client's start-up parameters. */
 /* Starts it; client_patch_on_quiet says how it went. */
@@ -380,7 +380,6 @@ struct cancel_mail {
 
 /* client_cancel.c */
 void client_cancel_end(struct sessions *ss);
-void client_cancel_request(struct sessions *ss, int32_t pid, struct slice key, int fd);
 /* Makes the client's cancel key; returns its length. */
 uint32_t client_make_secret(struct sessions *ss, uint8_t *secret, uint32_t version);
 
@@ -455,8 +454,6 @@ bool sessions_log_statements(const struct conf_gen *gen);
 /* The node that is asked what any server knows: the primary, or a standby while the primary is
  * `lost` and another one is waited for. A standby may be behind: it is not asked first. */
 int sessions_ask_node(struct sessions *ss, int lost);
-/* The client with this number, whichever worker has it; ROWS_NO_ROW: there is none. */
-int32_t session_find_client(const struct rows_header *rows, uint32_t id, struct client_row *row);
 /* view_must_hold_writes of the worker's view. */
 static inline bool sessions_must_hold_writes(const struct sessions *ss)
 {
@@ -464,8 +461,5 @@ static inline bool sessions_must_hold_writes(const struct sessions *ss)
         return ss->writes.hold == WRITES_WAIT;
     return view_must_hold_writes(&ss->view);
 }
-/* What SHOW may say of nodes. */
-struct admin_sources;
-void sessions_fill_node_source(struct sessions *ss, struct admin_sources *src);
 
 #endif

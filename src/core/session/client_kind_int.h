@@ -15,9 +15,9 @@
 
 struct route_question;
 
-struct admin_explain;
 struct client;
 struct err;
+struct explained;
 struct link;
 struct prep;
 struct errand;
@@ -123,10 +123,9 @@ struct client_kind {
     void (*begun)(struct client *c, const struct sql_tx *tx);
     void (*sent)(struct client *c, struct slice sql);
     void (*routed)(struct client *c, enum route_event event);
-    /* PGPOOL EXPLAIN: see exchange_explain_asks; fills `out` and returns the facts. */
+    /* Where a statement would go: client_explain_asks, client_explain. */
     bool (*explain_asks)(struct client *c, struct slice sql);
-    const struct sql_facts *(*explain)(
-        struct client *c, struct slice sql, struct admin_explain *out);
+    const struct sql_facts *(*explain)(struct client *c, struct slice sql, struct explained *out);
 };
 
 /* The kinds of a worker's clients. Tables: client_kinds.c. */
@@ -143,6 +142,9 @@ extern const struct client_kinds client_kinds;
 void feed_each_message(struct client *c, const char *p, const char *end);
 void feed_relayed(struct client *c, const char *p, const char *end);
 enum feed_step client_message(struct client *c, struct feed_run *run, char type, struct slice msg,
+    bool is_whole, const char *end);
+/* client_message in the virtual database. */
+enum feed_step feed_alone(struct client *c, struct feed_run *run, char type, struct slice msg,
     bool is_whole, const char *end);
 /* client_cancel.c */
 bool client_cancel_followed(struct client *c, int fd);

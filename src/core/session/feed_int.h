@@ -24,7 +24,7 @@ bool feed_is_bad_flush(const struct link *link, char type, struct slice msg);
 /* Puts a Sync of ours in place of the client's Flush: what it ends was sent to a standby, and ends
  * there. */
 enum feed_step feed_cut(struct client *c, struct feed_run *run);
-/* What client_local said, as a step. */
+/* What client_local_query or client_local_extended said, as a step. */
 enum feed_step feed_of_verdict(enum local_verdict v);
 /* The SQL text in the body of a Parse. */
 struct slice feed_parse_sql(struct slice body);

@@ -149,15 +149,12 @@ void plan_again_join(struct client *c, struct buf *kept, bool is_open);
 /* All servers in use have been asked since: whoever is the primary now has said so. */
 bool sessions_all_asked_since(const struct view *v, int64_t since_us);
 
-/* PGPOOL EXPLAIN: what the statement itself would ask is asked first, of the catalogue and of how
- * far a standby has replayed; true: the input is to be parked for that. */
-struct admin_explain;
+/* Where a statement would go: client_explain_asks and client_explain, by kind. */
 bool exchange_explain_asks(struct client *c, struct slice sql);
 const struct sql_facts *exchange_explain_home(
-    struct client *c, struct slice sql, struct admin_explain *out);
+    struct client *c, struct slice sql, struct explained *out);
 const struct sql_facts *exchange_explain_away(
-    struct client *c, struct slice sql, struct admin_explain *out);
-void exchange_explain(void *ctx, struct slice sql, struct admin_explain *out);
+    struct client *c, struct slice sql, struct explained *out);
 
 /* The statement is sent: the tables it writes to, for dml_adaptive_global. */
 void plan_note_marks(struct client *c, const struct sql_stmt *s);

@@ -86,6 +86,7 @@ struct errand {
     uint8_t sending;           /* enum errand_sending */
     bool is_cancelled;         /* what waits for the answer to a question was cancelled: it fails */
     uint8_t place;             /* enum errand_place */
+    uint8_t judged;            /* enum judged */
     struct names_entry *bound_first; /* the sequence that waits for its link binds it first */
     uint64_t last_portal;  /* a hash of the name that way.last_bound was bound to; 0: to none */
     uint64_t types;        /* of the parameters that were described last */
@@ -117,15 +118,14 @@ struct errand {
     uint32_t untied;       /* by a DISCARD ALL that is not answered yet */
     struct mend mend;
     struct savepoints savepoints;
-    struct tx_end *ends;        /* sent, their tags not seen; oldest first */
-    struct tx_end *ended;       /* the last one that the client was told of */
-    struct tx_end only_end;     /* mostly there is one at most, and this is it */
-    int64_t stands_since_us;    /* in a line of the worker that it came from; 0: in none */
-    int64_t not_before_us;      /* of the next try */
-    int64_t refused_us;         /* wall clock: a server that takes no writes; 0: none has */
-    struct err *lost_words;     /* how the transaction that is untold was lost */
-    struct err *last_words;     /* of the server, when it ends; NULL mostly */
-    struct exchange_kill *kill; /* an order about another client; NULL mostly */
+    struct tx_end *ends;     /* sent, their tags not seen; oldest first */
+    struct tx_end *ended;    /* the last one that the client was told of */
+    struct tx_end only_end;  /* mostly there is one at most, and this is it */
+    int64_t stands_since_us; /* in a line of the worker that it came from; 0: in none */
+    int64_t not_before_us;   /* of the next try */
+    int64_t refused_us;      /* wall clock: a server that takes no writes; 0: none has */
+    struct err *lost_words;  /* how the transaction that is untold was lost */
+    struct err *last_words;  /* of the server, when it ends; NULL mostly */
     struct err *refusal; /* what the client is told instead of what the server says; NULL mostly */
     struct names_portal *portals;
 };
@@ -321,6 +321,9 @@ bool follow_refuse_unsure(struct client *c);
 void leg_send_again(struct client *c);
 /* Gives the link back; what is kept in `retry` is sent when there is a primary. */
 void exchange_send_later(struct client *c);
+
+/* client_console.c: whatever was asked for client_judge is for nobody. */
+void sstate_judge_end(struct client *c);
 
 /* feed_followed.c: a statement that is refused here in the midst of a sequence is replaced by one
  * that no server can parse. */

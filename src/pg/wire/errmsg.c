@@ -14,6 +14,9 @@
 #include "wire/reader.h"
 #include "wire/writer.h"
 
+/* Of a statement, in an error of ours. */
+#define DETAIL_BYTES 255
+
 #define SQLSTATE_CHARS 5
 
 /* The place for field `code`; NULL for fields nobody here looks at. */
@@ -203,4 +206,27 @@ HOT size_t errmsg_notified(size_t at, const char *p, size_t n)
     while (at < n && n - at >= PROTO_HEADER_BYTES && p[at] == BE_NOTIFICATION)
         at += message_bytes(p + at);
     return at < n ? at : n;
+}
+
+/* In no encoding that a client may have does a character begin within ASCII and end outside. */
+static size_t whole_characters(struct slice sql, size_t max)
+{
+    size_t n = sql.n;
+
+    if (n > max)
+        for (n = max; n > 0 && (unsigned char)sql.p[n - 1] >= 0x80;)
+            n--;
+    return n;
+}
+
+void errmsg_refuse_aborted(struct err *err, struct slice sql)
+{
+    static const char head[] = "statement: ";
+
+    err_clear(err);
+    err_set(err, "25P02",
+        "current transaction is aborted, commands ignored until end of transaction block");
+    if (sql.p != NULL)
+        err_detail(err, "%s%.*s", head,
+            (int)whole_characters(sql, DETAIL_BYTES - (sizeof head - 1)), sql.p);
 }

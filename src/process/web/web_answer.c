@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "admin/admin_view.h"
+#include "console/console.h"
 #include "session/session.h"
 #include "sys/clock.h"
 
@@ -25,7 +26,7 @@ static void fill_node(void *ctx, int id, struct admin_node *out)
 
     admin_node_of_view(&w->view, id, out);
     if (id >= 0 && id < w->view.nnodes)
-        session_node_counts(w->role.env->shm, id, &out->counts);
+        console_node_counts(w->role.env->shm, id, &out->counts);
 }
 
 void web_sources(struct web *w, struct admin_sources *src)

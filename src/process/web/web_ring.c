@@ -14,6 +14,7 @@
 #include "backend/limits.h"
 #include "backend/quota.h"
 #include "base/mem.h"
+#include "console/console.h"
 #include "ipc/charts.h"
 #include "ipc/dbstats.h"
 #include "ipc/nodestats.h"
@@ -61,7 +62,7 @@ static void take_nodes(struct web_ring *ring, struct chart_sample *s)
         s->waiting += limits_node_waiting(w->role.env->shm, i);
         if (i >= CHARTS_NODES)
             continue;
-        session_node_counts(w->role.env->shm, i, &c);
+        console_node_counts(w->role.env->shm, i, &c);
         s->lag_bytes[i] = w->view.node[i].delay_bytes;
         s->statements[i] = c.nselect + c.ninsert + c.nupdate + c.ndelete + c.nddl + c.nother;
         nodestats_sum(w->role.env->shm, i, &ring->node_sum);

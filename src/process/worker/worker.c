@@ -17,7 +17,7 @@
 #include "native/native.h"
 #include "results/results.h"
 #include "net/stream.h"
-#include "session/console.h"
+#include "console/console.h"
 
 #include "worker_int.h"
 
@@ -212,7 +212,7 @@ int worker_main(struct proc_env *env)
     stream_later_init(&w->role.loop);
     sessions_init(&w->sessions, &w->role.loop, env);
     w->sessions.on_empty = worker_on_empty;
-    sessions_offer_console(&w->sessions);
+    console_offer(&w->sessions);
     native_offer(&w->sessions);
     results_offer(&w->sessions);
     accept_init(w);

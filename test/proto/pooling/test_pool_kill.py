@@ -58,6 +58,17 @@ def test_terminate(pool, how):
     one.bye()
 
 
+@pytest.mark.parametrize("blanks", [" ", "\n\t  "])
+@pytest.mark.parametrize("how", ["simple", "extended"])
+def test_blanks_in_front(pool, how, blanks):
+    one, other = login(pool), login(pool)
+    sql = f"{blanks}select pg_terminate_backend({other.pid})"
+    one.send(query(sql) if how == "simple" else parse(sql) + bind() + describe("", "P") + execute() + SYNC)
+    assert [m.row()[0] for m in one.ready() if m.type == "D"] == [b"t"]
+    assert [m.fields["C"] for m in other.read_eof() if m.type == "E"] == ["57P01"]
+    one.bye()
+
+
 @pytest.mark.parametrize("how", YES)
 def test_cancel(pg, pool, how):
     one, other = login(pool), login(pool)

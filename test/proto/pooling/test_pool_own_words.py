@@ -13,7 +13,7 @@ from pooling_house import login, states
 
 from pgt import fake as fakes
 from pgt import waits
-from pgt.wire import COPY_DONE, SYNC, Wire, bind, copy_data, execute, message, parse, query
+from pgt.wire import COPY_DONE, FLUSH, SYNC, Wire, bind, close, copy_data, execute, message, parse, query
 
 LONG = "A" * 60
 
@@ -164,3 +164,20 @@ def test_who_asks_and_says_goodbye_early_is_answered(pg, start_pool):
     found = c.read_eof()
     assert sum(m.type == "Z" for m in found) == 1001
     assert pg.value("select count(*) from own_early") == "1"
+
+
+@pytest.mark.parametrize("mode", ["transaction", "statement"])
+def test_a_flush_behind_the_close_of_a_command_needs_no_server(pg, start_pool, mode):
+    """Nothing of ours is left of that client then; the sequence is ours still, as is its Sync."""
+    pool = start_pool(pg.address, num_init_children=2, pool_mode=mode)
+    admin, c = login(pool), login(pool)
+    assert not states(admin.simple("pgpool pause"))
+    c.send(parse("show pool_version", "s") + bind(portal="p", name="s") + execute("p") + close("p", "P") + close("s") + FLUSH)
+    assert [m.type for m in c.read_until("3")][-1] == "3"
+    assert c.read_until("3")[-1].type == "3"
+    c.send(SYNC)
+    assert [m.type for m in c.ready()] == ["Z"]
+    assert not states(admin.simple("pgpool resume"))
+    assert c.value("select 1") == "1"
+    for w in (admin, c):
+        w.bye()

@@ -9,6 +9,7 @@
 #include "admin_fixture.h"
 #include "admin_int.h"
 #include "base/arena.h"
+#include "wire/errmsg.h"
 #include "wire/proto.h"
 #include "wire/reader.h"
 
@@ -223,10 +224,10 @@ START_TEST(syntax_errors_name_the_place)
     ck_assert_str_eq(err.sqlstate, "42601");
     ck_assert_uint_eq(out.len, 0);
     err_clear(&err);
-    admin_refuse_aborted(&err, slice_of(NULL, 0));
+    errmsg_refuse_aborted(&err, slice_of(NULL, 0));
     ck_assert_str_eq(err.sqlstate, "25P02");
     ck_assert_str_eq(err.detail, "");
-    admin_refuse_aborted(&err, slice_of_str("select 1"));
+    errmsg_refuse_aborted(&err, slice_of_str("select 1"));
     ck_assert_str_eq(err.detail, "statement: select 1");
 }
 END_TEST

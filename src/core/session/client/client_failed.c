@@ -7,7 +7,6 @@
  * pipeline nobody is told more than the server says. */
 #include "config.h"
 
-#include "admin/admin.h"
 #include "base/mem.h"
 #include "wire/batch.h"
 #include "wire/errmsg.h"
@@ -35,7 +34,7 @@ void client_failed_note(char **refused, const char *p, const char *end)
     *refused = NULL;
     if (sql.p == NULL)
         return;
-    admin_refuse_aborted(&err, sql);
+    errmsg_refuse_aborted(&err, sql);
     *refused = mem_strndup(err.detail, strlen(err.detail));
 }
 
@@ -58,7 +57,7 @@ bool client_failed_put(struct buf *out, const struct errmsg *m, struct slice sql
 
     if (sql.p == NULL || !slice_eq_str(m->sqlstate, FAILED_STATE))
         return false;
-    admin_refuse_aborted(&err, sql);
+    errmsg_refuse_aborted(&err, sql);
     errmsg_put_detail(out, m->whole, err.detail);
     return true;
 }

@@ -8,7 +8,6 @@
 #include "base/log.h"
 #include "wire/writer.h"
 
-#include "console_int.h"
 #include "sstate_int.h"
 
 struct client_auth *client_auth_of(const struct client *c)
@@ -127,7 +126,7 @@ static void gate_enter(void *owner, bool may_all)
 {
     struct client *c = owner;
 
-    c->ss->console->enter(c, may_all);
+    client_login_enter(c, may_all);
 }
 
 static const struct login_ops gate_ops = {
@@ -154,7 +153,7 @@ void client_gate_open(struct client *c)
         .req = &login->req,
         .link = &c->link,
         .proof = &c->proof,
-        .console = client_console(c) == NULL ? NULL : &client_console(c)->login};
+        .console = client_is_alone(c) ? &login->console : NULL};
 
     login->auth = client_auth_new(c->ss->auth, &who);
     client_auth_start(login->auth);

@@ -61,10 +61,9 @@ void client_rare_trim(struct client *c)
 {
     const struct client_rare *r = c->rare;
 
-    if (r == NULL || c->phase == CL_CLOSED || r->local != NULL || r->cancel_wait != NULL ||
-        r->orders != NULL || r->console != NULL || r->override != NULL || r->ddl != NULL ||
-        r->results != NULL || r->native != NULL || r->refused != NULL || r->patch != NULL ||
-        r->is_behind || c->trace.server != 0)
+    if (r == NULL || c->phase == CL_CLOSED || r->cancel_wait != NULL || r->console != NULL ||
+        r->override != NULL || r->ddl != NULL || r->results != NULL || r->native != NULL ||
+        r->refused != NULL || r->patch != NULL || r->is_behind || c->trace.server != 0)
         return;
     mem_free(c->rare);
     c->rare = NULL;
@@ -147,6 +146,11 @@ void client_login_acquire(struct client *c)
 void client_login_welcome(struct client *c)
 {
     c->ss->events->welcome(c);
+}
+
+void client_login_enter(struct client *c, bool may_all)
+{
+    c->ss->events->enter(c, may_all);
 }
 
 void sessions_on_idle(struct client *c)

@@ -15,7 +15,7 @@
 #include "ipc/hold.h"
 #include "ipc/orders.h"
 
-#include "console_int.h"
+#include "client_int.h"
 
 /* What ends, or happens, when a deadline comes. */
 enum limit {
@@ -49,8 +49,8 @@ static void deadline_add(struct deadline *d, enum limit limit, int64_t since_us,
 
 static bool is_idle(const struct client *c)
 {
-    return client_orders(c) == NULL && c->stats.taken_us == 0 && c->stats.sent_us == 0 &&
-           c->stats.wait_us <= 0;
+    return !(client_has_console(c) && c->ss->console->waits(c)) && c->stats.taken_us == 0 &&
+           c->stats.sent_us == 0 && c->stats.wait_us <= 0;
 }
 
 /* The request that runs began when it was taken, or when the one before it in a pipeline was
@@ -145,7 +145,7 @@ static void limits_arm(struct client *c)
 
 static bool limits_apply(const struct client *c)
 {
-    return client_console(c) == NULL && c->sends == CLIENT_SENDS_ON &&
+    return !client_is_alone(c) && c->sends == CLIENT_SENDS_ON &&
            (c->phase == CL_ACTIVE || c->phase == CL_LOGIN);
 }
 
@@ -316,7 +316,7 @@ void client_limits_on_timer(struct client *c)
 HOT bool client_limits_must_leave(const struct client *c)
 {
     if (atomic_load_explicit(c->ss->has_orders, memory_order_relaxed) == 0 ||
-        pool_is_superuser(c->pool) || client_console(c) != NULL || in_transaction(c) ||
+        pool_is_superuser(c->pool) || client_is_alone(c) || in_transaction(c) ||
         (c->link != NULL && c->link->tx_status != 'I'))
         return false;
     return (orders_flags(c->ss->env->shm, pool_database(c->pool)) & ORDER_DRAIN) != 0;
@@ -328,8 +328,7 @@ bool client_limits_on_login(struct client *c)
         client_end_text(c, "57P03", "pgpool is draining: it takes no new clients");
         return false;
     }
-    if (atomic_load_explicit(c->ss->has_orders, memory_order_relaxed) != 0 &&
-        client_console(c) == NULL &&
+    if (atomic_load_explicit(c->ss->has_orders, memory_order_relaxed) != 0 && !client_is_alone(c) &&
         (orders_flags(c->ss->env->shm, pool_database(c->pool)) & ORDER_DISABLE) != 0) {
         client_end_text(c, "57P03", "database \"%.*s\" takes no new clients: it was disabled",
             (int)pool_database(c->pool).n, pool_database(c->pool).p);

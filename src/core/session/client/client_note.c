@@ -7,7 +7,7 @@
 #include "net/tls.h"
 #include "wire/writer.h"
 
-#include "client/client_orders_int.h"
+#include "client/client_watch_int.h"
 #include "sstate_int.h"
 
 /* ---- its row ---- */
@@ -290,7 +290,7 @@ void client_note_local(struct client *c, struct slice sql)
 
 void client_note_statement(struct client *c, struct slice sql)
 {
-    client_orders_on_statement(c, sql);
+    client_watch_statement(c, sql);
     client_note_sent(c, sql);
 }
 
@@ -352,7 +352,7 @@ HOT void client_note_done(struct client *c)
     row_end(c->row, c->sstate->kept, backend_wall_us(&c->ss->be));
     client_limits_on_quiet(c);
     if (c->drops_database)
-        client_orders_on_quiet(c, false);
+        client_watch_on_quiet(c, false);
 }
 
 HOT void client_note_idle(struct client *c)
@@ -365,5 +365,5 @@ HOT void client_note_idle(struct client *c)
     row_set_idle(c->row, tx, backend_wall_us(&c->ss->be));
     client_limits_on_quiet(c);
     if (c->drops_database)
-        client_orders_on_quiet(c, tx != 'I');
+        client_watch_on_quiet(c, tx != 'I');
 }

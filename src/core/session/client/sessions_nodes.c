@@ -3,7 +3,6 @@
  * Runs in: workers; whoever has a client cancelled. */
 #include "config.h"
 
-#include "admin/admin_view.h"
 #include "base/hot.h"
 #include "cluster/view.h"
 #include "config/conf.h"
@@ -105,35 +104,6 @@ int sessions_ask_node(struct sessions *ss, int lost)
         if (i != primary && view_can_read(&ss->view, i) && conf_has_node(ss->conf, i))
             return i;
     return primary;
-}
-
-void session_node_counts(const struct shm *shm, int node, struct admin_counts *out)
-{
-    out->nselect = session_count_sum(shm, node, COUNT_SELECT);
-    out->ninsert = session_count_sum(shm, node, COUNT_INSERT);
-    out->nupdate = session_count_sum(shm, node, COUNT_UPDATE);
-    out->ndelete = session_count_sum(shm, node, COUNT_DELETE);
-    out->nddl = session_count_sum(shm, node, COUNT_DDL);
-    out->nother = session_count_sum(shm, node, COUNT_OTHER);
-    out->npanic = session_count_sum(shm, node, COUNT_PANIC);
-    out->nfatal = session_count_sum(shm, node, COUNT_FATAL);
-    out->nerror = session_count_sum(shm, node, COUNT_ERROR);
-}
-
-static void fill_node(void *ctx, int id, struct admin_node *out)
-{
-    struct sessions *ss = ctx;
-
-    admin_node_of_view(&ss->view, id, out);
-    if (id >= 0 && id < ss->view.nnodes)
-        session_node_counts(ss->env->shm, id, &out->counts);
-}
-
-void sessions_fill_node_source(struct sessions *ss, struct admin_sources *src)
-{
-    (void)view_refresh(ss->env->shm, &ss->view);
-    src->node = fill_node;
-    src->node_ctx = ss;
 }
 
 bool sessions_all_asked_since(const struct view *v, int64_t since_us)

@@ -16,7 +16,6 @@
 #include "base/mem.h"
 #include "ipc/mailbox.h"
 
-#include "client/client_orders_int.h"
 #include "sstate_int.h"
 #include "sstate/phase_int.h"
 
@@ -212,7 +211,7 @@ static void cancel_deliver(struct sessions *ss, const struct cancel_mail *m, int
         cancel_later(ss, m, fd); /* it has left since */
         return;
     }
-    if (client_orders_cancel(c)) {
+    if (client_has_console(c) && c->ss->console->cancel(c)) {
         close_canceller(fd);
         return;
     }

@@ -19,8 +19,6 @@
 #include "wire/writer.h"
 
 #include "client/client_ddl_int.h"
-#include "client/client_orders_int.h"
-#include "console_int.h"
 #include "exchange/exchange_mode_int.h"
 #include "sstate_int.h"
 #include "client_events_int.h"
@@ -230,7 +228,7 @@ static bool login_is_to_resume(struct client *c)
 
     if ((orders_flags(shm, slice_of(NULL, 0)) & ORDER_PAUSE) == 0)
         return false;
-    if (!pool_is_role_known(pool) && orders_is_giver(shm, pool_user(pool), client_orders_place(c)))
+    if (!pool_is_role_known(pool) && orders_is_giver(shm, pool_user(pool), client_role_place(c)))
         pool->role = POOL_ROLE_BELIEVED;
     return pool_is_superuser(pool);
 }
@@ -241,6 +239,30 @@ static bool login_alone(struct client *c, bool is_allowed)
     if (!is_allowed || !c->login->req.may_reuse || !exchange_login_alone(c))
         return false;
     client_login_welcome(c);
+    return true;
+}
+
+/* The client asks for the virtual database: no server is needed at any step. The pool is a name
+ * only, it never has a link. */
+static bool login_is_alone(struct client *c)
+{
+    struct client_login *login = c->login;
+    const struct conf *conf = c->ss->conf;
+    int node = 0;
+
+    if (c->ss->console == NULL || !console_is_named(conf, login->startup.database))
+        return false;
+    while (node < conf->nnodes && !conf_has_node(conf, node))
+        node++;
+    c->kind = &c->ss->kinds->console;
+    c->pool = pool_attach(
+        &c->ss->be, login->startup.user, login->startup.database, node < conf->nnodes ? node : 0);
+    login->req.pool = c->pool;
+    if (login->startup.replication.n > 0)
+        client_end_text(c, "0A000", "database \"%s\" is pgpool's own: nothing to replicate",
+            pool_database(c->pool).p);
+    else
+        client_gate_open(c);
     return true;
 }
 
@@ -257,7 +279,7 @@ void client_login_begin(struct client *c, struct slice packet)
     list_init(&login->look_node);
     pool_request_init(&login->req);
     login_keep(login, packet);
-    if (c->ss->console != NULL && c->ss->console->take(c))
+    if (login_is_alone(c))
         return;
     set = pools_conf_find(c->ss->conf, login->startup.database, login->startup.user);
     node = set->target != POOLS_NO_TARGET ? set->target : sessions_write_node(c->ss);
@@ -343,6 +365,29 @@ void client_do_welcome(struct client *c)
     (void)stream_send_ahead(&c->stream, out.data, out.len);
     buf_free(&out);
     c->kind->welcomed(c);
+    client_unpark(c);
+}
+
+void client_do_enter(struct client *c, bool may_all)
+{
+    struct slice app = paramset_get(&c->login->params, slice_of_str("application_name"));
+    struct buf out = {0};
+    struct err err;
+
+    err_clear(&err);
+    if (c->ss->console->enter(c, may_all, app, &out, &err) == -1) {
+        client_end(c, &err);
+        return;
+    }
+    client_login_tell_ok(c);
+    c->phase = CL_ACTIVE;
+    client_set_timer(c, 0);
+    client_row_console(c, may_all); /* DRAIN does not wait for who may all */
+    client_row_put_key(c, &out);
+    wire_put_ready(&out, client_tx_status(c));
+    client_login_free(c);
+    client_note_idle(c);
+    client_send(c, &out);
     client_unpark(c);
 }
 

@@ -1,41 +1,14 @@
 /* SPDX-License-Identifier: PostgreSQL
- * exchange_explain.c: PGPOOL EXPLAIN: where a statement would go in this session, and why; and what
- * is said of sessions that no standby lets in. */
+ * exchange_explain.c: where a statement would go in this session, and why (session/answering.h);
+ * and what is said of sessions that no standby lets in. */
 #include "config.h"
 
-#include <stdio.h>
-#include <string.h>
-
-#include "admin/sources.h"
 #include "auth/auth_plan.h"
 #include "base/arena.h"
 #include "base/log.h"
 #include "parser/sql_cache.h"
 
 #include "sstate_int.h"
-
-static void add_name(char *out, size_t size, struct slice schema, struct slice name)
-{
-    size_t used = strlen(out);
-
-    snprintf(out + used, size - used, "%s%.*s%s%.*s", used == 0 ? "" : ", ", (int)schema.n,
-        schema.n == 0 ? "" : schema.p, schema.n == 0 ? "" : ".", (int)name.n, name.p);
-}
-
-static void add_names(const struct sql_facts *facts, struct admin_explain *out)
-{
-    uint32_t i;
-    uint32_t j;
-
-    for (i = 0; i < facts->nstmts; i++) {
-        const struct sql_stmt *s = &facts->stmts[i];
-
-        for (j = 0; j < s->ntables; j++)
-            add_name(out->tables, sizeof out->tables, s->tables[j].schema, s->tables[j].name);
-        for (j = 0; j < s->nfuncs; j++)
-            add_name(out->functions, sizeof out->functions, s->funcs[j].schema, s->funcs[j].name);
-    }
-}
 
 bool exchange_explain_asks(struct client *c, struct slice sql)
 {
@@ -49,7 +22,7 @@ bool exchange_explain_asks(struct client *c, struct slice sql)
 
 /* A client that has a link stays on it: its transaction lives there, or it is tied to it. */
 static void explain_present_link(
-    const struct client *c, const struct route_decision *d, struct admin_explain *out)
+    const struct client *c, const struct route_decision *d, struct explained *out)
 {
     if (c->sstate->phase != PHASE_ATTACHED)
         return;
@@ -100,7 +73,7 @@ void exchange_note_no_login(struct client *c, const struct link *link, const str
 }
 
 /* A read that does not get the standby that was chosen for it. */
-static void explain_what_was_found(struct client *c, struct admin_explain *out)
+static void explain_what_was_found(struct client *c, struct explained *out)
 {
     int home = c->pool->cluster_node;
     bool lacks = c->plan->wait == PLAN_WAIT_OVER;
@@ -115,7 +88,7 @@ static void explain_what_was_found(struct client *c, struct admin_explain *out)
 }
 
 const struct sql_facts *exchange_explain_home(
-    struct client *c, struct slice sql, struct admin_explain *out)
+    struct client *c, struct slice sql, struct explained *out)
 {
     bool same_layout;
 
@@ -126,7 +99,7 @@ const struct sql_facts *exchange_explain_home(
 }
 
 const struct sql_facts *exchange_explain_away(
-    struct client *c, struct slice sql, struct admin_explain *out)
+    struct client *c, struct slice sql, struct explained *out)
 {
     struct route_decision d;
     const struct sql_facts *facts = plan_decide(c, sql, &d);
@@ -148,24 +121,13 @@ const struct sql_facts *exchange_explain_away(
     return facts;
 }
 
-static const char *cached_explain(struct client *c, struct slice sql, const struct sql_facts *facts)
+bool client_explain_asks(struct client *c, struct slice sql)
 {
-    if (c->ss->results == NULL)
-        return "";
-    if (c->kind->errand(c) == NULL)
-        return "not now: nobody looks at what the session runs";
-    return c->ss->results->explain(c, sql, facts);
+    return c->kind->explain_asks(c, sql);
 }
 
-void exchange_explain(void *ctx, struct slice sql, struct admin_explain *out)
+const struct sql_facts *client_explain(struct client *c, struct slice sql, struct explained *out)
 {
-    struct client *c = ctx;
-    const struct sql_facts *facts;
-
-    out->node = c->pool->cluster_node;
-    out->role = "primary";
-    out->class = "primary";
-    facts = c->kind->explain(c, sql, out);
-    add_names(facts, out);
-    out->cache = cached_explain(c, sql, facts);
+    *out = (struct explained){.node = c->pool->cluster_node, .role = "primary", .class = "primary"};
+    return c->kind->explain(c, sql, out);
 }

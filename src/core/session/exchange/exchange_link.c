@@ -16,7 +16,7 @@
 
 #include "client/client_ddl_int.h"
 #include "sstate_int.h"
-#include "exchange/exchange_kill_int.h"
+#include "exchange/exchange_judge_int.h"
 #include "follow/follow_columns_int.h"
 #include "lent/lent_int.h"
 #include "sstate/phase_int.h"
@@ -177,7 +177,7 @@ static void on_synced(struct client *c)
     if (link_own_failed(link)) {
         on_refused_settings(c);
     } else if (s->phase == PHASE_ASK_SYNCING) {
-        if (exchange_kill_ask_owed(c))
+        if (exchange_judge_ask_owed(c))
             return;
         /* The client's statement has no node yet: it is not for this one. */
         phase_goto(c, PHASE_ASKING);
@@ -423,7 +423,7 @@ HOT static void exchange_on_quiet(void *owner, struct link *link)
         break;
     case PHASE_JUDGING:
     case PHASE_JUDGING_OWN:
-        exchange_kill_asked(c);
+        exchange_judged(c);
         break;
     case PHASE_REPAIRING:
     case PHASE_ENDING:
@@ -446,7 +446,7 @@ static void on_settled(void *owner, struct link *link)
     if (link != c->link)
         return; /* the kept one, which has said something by itself */
     if (phase_is_judging((enum phase)c->sstate->phase)) {
-        exchange_kill_asked(c);
+        exchange_judged(c);
         errand_end(c);
         return;
     }
@@ -637,12 +637,12 @@ static void on_own_error(struct client *c, struct link *link, const struct errms
     bool is_judging = phase_is_judging((enum phase)s->phase);
 
     if (is_judging && !is_asked_in_vain(c, link)) {
-        exchange_kill_on_error(c, m);
+        c->ss->console->refused(c, m);
         return;
     }
     if (is_refusal(m)) {
         s->exchange.saw_error =
-            true; /* the sequence of a command of ours that failed: client_local.c */
+            true; /* the sequence of a command of ours that failed: client_fail_part */
         return;
     }
     if (s->phase == PHASE_LOOKING && follow_columns_failed(c, m))
@@ -719,7 +719,7 @@ static void on_own_row(void *owner, struct link *link, struct slice body)
 
     (void)link;
     if (phase_is_judging((enum phase)c->sstate->phase)) {
-        exchange_kill_on_row(c, body);
+        c->ss->console->row(c, body);
         return;
     }
     if (c->sstate->phase == PHASE_ASKING) {

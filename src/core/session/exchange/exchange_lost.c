@@ -591,10 +591,8 @@ static void lost_question(struct client *c, struct loss *l)
     int node = l->link->pool->cluster_node;
     bool was_cache = c->sstate->errand->results != NULL && c->ss->results->lost(c, l->link);
 
-    if (phase_is_judging(l->phase)) {
-        mem_free(c->sstate->errand->kill);
-        c->sstate->errand->kill = NULL;
-    }
+    if (phase_is_judging(l->phase))
+        sstate_judge_end(c);
     if (l->phase != PHASE_ASKING)
         return;
     if (!was_cache)

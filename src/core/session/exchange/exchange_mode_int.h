@@ -11,7 +11,5 @@ int exchange_mode_take(struct client *c, struct err *err);
 /* client_kind.change_mode. */
 int exchange_mode_leave(struct client *c, int wanted, struct err *err);
 int exchange_mode_change(struct client *c, int wanted, struct err *err);
-/* An admin_mode_fn whose ctx is the client. */
-const char *exchange_mode_run(void *ctx, const char *wanted, struct err *err);
 
 #endif

@@ -9,7 +9,6 @@
 
 #include <string.h>
 
-#include "admin/kill.h"
 #include "base/hot.h"
 #include "config/conf.h"
 #include "wire/batch.h"
@@ -31,7 +30,7 @@ HOT static bool is_free(struct client *c)
     const struct sstate *s = c->sstate;
 
     return s->phase == PHASE_DETACHED && s->pins == 0 && s->parameters != PARAMETERS_UNKNOWN &&
-           c->plan->nunsure == 0 && client_local(c) == NULL && c->local_part == LOCAL_PART_NONE &&
+           c->plan->nunsure == 0 && !client_has_console(c) && c->local_part == LOCAL_PART_NONE &&
            !c->server_batch && !c->trace.client && !client_log_statements(c);
 }
 
@@ -45,6 +44,12 @@ static bool read_batch(const char *p, const char *end, struct quick_batch *q)
            (q->sent.name.n == 0) == (q->sent.parse.p != NULL);
 }
 
+/* About another client. A comment in front says nothing: many put one there. */
+static inline bool may_be_order(struct slice sql)
+{
+    return sql.p[0] != '/' && sql.p[0] != '-' && client_local_is_likely(sql);
+}
+
 /* The statement, when it is plain: words of transactions, settings and the like are not worth a
  * closer look. Without a name, or not, it is kept until q->prep is let go. */
 HOT static bool find_statement(struct client *c, struct quick_batch *q)
@@ -54,7 +59,7 @@ HOT static bool find_statement(struct client *c, struct quick_batch *q)
     if (q->sent.parse.p == NULL) {
         q->n = names_find(&s->names, q->sent.name);
         q->prep = q->n == NULL || q->n->prep == NULL ? NULL : prep_ref(q->n->prep);
-    } else if (count_is_of_rows(count_kind_of(q->sent.sql)) && !admin_kill_is_likely(q->sent.sql) &&
+    } else if (count_is_of_rows(count_kind_of(q->sent.sql)) && !may_be_order(q->sent.sql) &&
                names_have_room(
                    &s->names, c->ss->conf->client_prepared_memory_bytes, q->sent.sql.n)) {
         q->prep = follow_prep_of(c, batch_lone_statement(&q->sent));

@@ -153,7 +153,7 @@ HOT bool client_may_be_told(const struct client *c)
     if (!ties_are_harmless(s))
         return false;
     if (s->parameters != PARAMETERS_TOLD || sstate_tx_is_lost(s) || s->has_temp_path ||
-        client_local(c) != NULL || c->local_part != LOCAL_PART_NONE || c->server_batch ||
+        client_has_console(c) || c->local_part != LOCAL_PART_NONE || c->server_batch ||
         c->trace.client)
         return false;
     return s->tx != SSTATE_TX_VIRTUAL || !begins_otherwise(s);

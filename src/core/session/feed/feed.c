@@ -13,7 +13,7 @@
 #include "wire/reader.h"
 #include "wire/writer.h"
 
-#include "client/client_orders_int.h"
+#include "client/client_watch_int.h"
 #include "sstate_int.h"
 #include "client_events_int.h"
 
@@ -57,7 +57,7 @@ static enum feed_step feed_query(struct client *c, struct slice msg, bool is_who
     kind = count_kind_of(sql);
     count_statement(c->ss, c->target->pool->cluster_node, kind);
     if (!feed_note_text(c, sql, is_whole ? kind : COUNT_OTHER))
-        client_orders_on_relayed(c, sql);
+        client_watch_relayed(c, sql);
     client_note_sent(c, sql);
     if (client_patch(c) != NULL)
         client_patch_note(c, sql);
@@ -74,7 +74,8 @@ static enum feed_step feed_extended(struct client *c, char type, struct slice ms
     enum local_verdict v;
     unsigned op;
 
-    if (is_whole && (type == FE_PARSE || type == FE_SYNC || client_local(c) != NULL)) {
+    if (is_whole && (type == FE_PARSE || type == FE_SYNC || client_has_console(c) ||
+                        c->local_part != LOCAL_PART_NONE)) {
         v = client_local_extended(c, type, body);
         if (v != LOCAL_NO)
             return feed_of_verdict(v);
@@ -93,7 +94,7 @@ static enum feed_step feed_extended(struct client *c, char type, struct slice ms
     if (type == FE_EXECUTE)
         client_stats_on_query(c);
     else if (type == FE_PARSE && is_whole)
-        client_orders_on_relayed(c, sql);
+        client_watch_relayed(c, sql);
     if (type == FE_EXECUTE || (type == FE_PARSE && is_whole))
         client_note_sent(c, sql);
     if (client_log_statements(c))
@@ -142,6 +143,16 @@ enum feed_step client_message(struct client *c, struct feed_run *run, char type,
     default:
         return bad_message(c, run, type);
     }
+}
+
+enum feed_step feed_alone(struct client *c, struct feed_run *run, char type, struct slice msg,
+    bool is_whole, const char *end)
+{
+    (void)run;
+    (void)end;
+    if (feed_skips(c, type))
+        return FEED_SKIP;
+    return c->ss->console->alone(c, type, message_body(msg), is_whole);
 }
 
 static void feed_park(struct client *c, const char *p, const char *end)

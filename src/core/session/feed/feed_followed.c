@@ -5,7 +5,6 @@
 
 #include <string.h>
 
-#include "admin/kill.h"
 #include "base/hot.h"
 #include "config/conf.h"
 #include "wire/message.h"
@@ -335,7 +334,7 @@ HOT static enum feed_step on_query(
         return unread_query(c, run, sql, msg);
     if (sql.n > 0 && sql.p[sql.n - 1] == '\0')
         sql.n--;
-    if (client_local_is_likely(sql) || admin_kill_is_likely(sql)) {
+    if (client_local_is_likely(sql)) {
         v = client_local_query(c, sql);
         if (v != LOCAL_NO)
             return feed_of_verdict(v);
@@ -525,7 +524,8 @@ static enum feed_step answer_extended(struct client *c, const struct feed_msg *m
 
     if (c->local_part == LOCAL_PART_FAILED && (m->type != FE_SYNC || !m->is_whole))
         return FEED_SKIP;
-    if (m->is_whole && (m->type == FE_PARSE || m->type == FE_SYNC || client_local(c) != NULL))
+    if (m->is_whole && (m->type == FE_PARSE || m->type == FE_SYNC || client_has_console(c) ||
+                           c->local_part != LOCAL_PART_NONE))
         v = client_local_extended(c, m->type, m->body);
     if (v != LOCAL_NO)
         return feed_of_verdict(v);

@@ -13,7 +13,7 @@
 
 #include "feed_int.h"
 #include "feed/client_named_int.h"
-#include "client/client_orders_int.h"
+#include "client/client_watch_int.h"
 #include "sstate_int.h"
 
 HOT bool feed_note_text(struct client *c, struct slice sql, enum count_kind kind)
@@ -69,7 +69,7 @@ HOT static void feed_note_bind(struct client *c, struct slice msg)
     c->bound_count = st == NULL ? c->parsed_count : st->kind;
     if (st != NULL &&
         !count_is_of_rows((enum count_kind)st->kind)) /* a role or a database may be dropped */
-        client_orders_on_relayed(c, slice_of_str(st->sql));
+        client_watch_relayed(c, slice_of_str(st->sql));
     if (c->ss->stmts == NULL)
         return;
     if (st == NULL && name.n > 0)
@@ -120,7 +120,7 @@ struct feed_books {
 
 HOT bool feed_is_own(struct client *c)
 {
-    return client_local(c) == NULL && (client_patch(c) == NULL || !client_patch_is_behind(c)) &&
+    return !client_has_console(c) && (client_patch(c) == NULL || !client_patch_is_behind(c)) &&
            c->target != NULL && c->body_left == 0 && c->body_skip == 0 &&
            c->local_part == LOCAL_PART_NONE && !client_log_statements(c) && !c->trace.client;
 }
@@ -135,7 +135,7 @@ HOT static bool feed_note_own_text(struct client *c, struct feed_books *books, s
         return false;
     kind = count_kind_of(sql);
     if (!feed_note_text(c, sql, kind))
-        client_orders_on_relayed(c, sql);
+        client_watch_relayed(c, sql);
     books->sql = sql;
     books->is_said = true;
     if (msg.p[0] == FE_QUERY) {

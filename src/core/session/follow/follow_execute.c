@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "wire/batch.h"
 
-#include "client/client_orders_int.h"
+#include "client/client_watch_int.h"
 #include "sstate_int.h"
 #include "sstate/sstate_vars_int.h"
 
@@ -91,7 +91,7 @@ void follow_portal_bound(
     s->ran_made = s->ran_made || p->runs_code;
     if (c->ss->stmts != NULL && !client_stmts_is_known(c, p->counted))
         p->counted = client_stmts_bound(c, prep_sql(p));
-    client_orders_on_statement(c, prep_sql(p));
+    client_watch_statement(c, prep_sql(p));
     c->kind->sent(c, prep_sql(p));
     if (p->has_effects)
         follow_types_note(c, prep_sql(p), plan_facts(c->ss, prep_sql(p)));

@@ -100,7 +100,7 @@ bool follow_known_closed(struct client *c, const char *p, const char *end)
     unsigned i;
 
     if (s->phase != PHASE_DETACHED || s->errand->home != NULL || c->local_part != LOCAL_PART_NONE ||
-        client_local(c) != NULL || s->kept != NULL)
+        client_has_console(c) || s->kept != NULL)
         return false;
     n = count_closes(c, p, end);
     if (n == 0 || has_link_at_once(c))

@@ -12,7 +12,7 @@
 #include "config/conf.h"
 #include "wire/batch.h"
 
-#include "client/client_orders_int.h"
+#include "client/client_watch_int.h"
 #include "follow/follow_columns_int.h"
 #include "sstate_int.h"
 #include "sstate/sstate_vars_int.h"

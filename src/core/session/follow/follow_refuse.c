@@ -41,8 +41,7 @@ void follow_fail_parked(struct client *c, const struct err *err)
 
     s->errand->is_cancelled = false;
     plan_unsure_end(c);
-    mem_free(s->errand->kill);
-    s->errand->kill = NULL;
+    sstate_judge_end(c);
     c->kind->routed(c, ROUTED_REFUSED);
     if (is_home) {
         /* No link for a read that may leave: it need not. */

@@ -47,6 +47,7 @@ HOT static void errand_free(struct sessions *ss, struct sstate *s)
 
     if (t->results != NULL)
         ss->results->end(t->client);
+    sstate_judge_end(t->client);
     s->errand = NULL;
     session_ddl_done(ss->shared, t->ddl); /* how it ended nobody has heard */
     if (t->mark.client != NULL || t->mark.link != NULL)
@@ -62,7 +63,6 @@ HOT static void errand_free(struct sessions *ss, struct sstate *s)
     mem_free(t->last_words);
     mem_free(t->lost_words);
     mem_free(t->refusal);
-    mem_free(t->kill);
     if (ss->nspare_errands == SPARE_ERRANDS) {
         buf_free(&begin);
         buf_free(&retry);

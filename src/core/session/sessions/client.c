@@ -16,9 +16,8 @@
 
 #include "client_events_int.h"
 #include "feed/client_named_int.h"
-#include "client/client_orders_int.h"
+#include "client/client_watch_int.h"
 #include "client/client_tls_int.h"
-#include "console_int.h"
 #include "sstate_int.h"
 
 /* Before a client is let in these bytes may hold its password. */
@@ -35,9 +34,10 @@ void client_dispose(struct client *c)
     uint64_t link_id = c->link == NULL ? 0 : c->link->id;
 
     c->phase = CL_CLOSED;
-    client_orders_free(c);
+    if (client_has_console(c))
+        ss->console->leave(c);
     if (c->drops_database)
-        client_orders_on_leave(c);
+        client_watch_on_leave(c);
     client_tls_cancel_free(c);
     client_drop_link(c, false);
     if (c->rare != NULL && c->rare->results != NULL)
@@ -75,8 +75,7 @@ static void client_on_closed(struct stream *s)
     leg_free(c);
     client_named_free(&c->named);
     client_login_free(c);
-    client_local_free(c);
-    if (client_console(c) != NULL)
+    if (client_has_console(c))
         c->ss->console->free(c);
     client_patch_free(c);
     if (c->pool != NULL)

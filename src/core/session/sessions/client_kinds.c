@@ -6,7 +6,6 @@
 #include "base/hot.h"
 
 #include "client/client_travel_int.h"
-#include "console_int.h"
 #include "exchange/exchange_mode_int.h"
 
 static void nothing(struct client *c)
@@ -44,7 +43,7 @@ static enum client_pace link_pace(const struct link *link)
 static bool relayed_wants_whole(const struct client *c, char type)
 {
     return type == FE_QUERY || type == FE_PARSE || type == FE_SYNC || type == FE_FLUSH ||
-           (client_local(c) != NULL && type != FE_COPY_DATA);
+           (client_has_console(c) && type != FE_COPY_DATA);
 }
 
 static enum client_pace relayed_pace(const struct client *c)
@@ -266,7 +265,7 @@ static int native_change_mode(struct client *c, int wanted, struct err *err)
 
 static char console_tx_status(const struct client *c)
 {
-    return client_console(c)->tx;
+    return c->ss->console->tx_status(c);
 }
 
 /* A session that has ended is like a relayed one for those that hold it still. */
@@ -277,12 +276,11 @@ static char console_tx_status(const struct client *c)
     .explain = exchange_explain_home
 
 #define LIKE_RELAYED                                                                               \
-    .fed = nothing, .message = client_message, .wants_whole = relayed_wants_whole,                 \
-    .pace = relayed_pace, .stop_keeping = nothing, .granted = relayed_granted,                     \
-    .entered = relayed_entered, .welcomed = nothing, .follow = exchange_login_follow,              \
-    .pool_mode = relayed_pool_mode, .setting = relayed_setting, .orders = no,                      \
-    .errand = relayed_errand, .kept = relayed_kept, .can_travel = never,                           \
-    .tells_by_link = relayed_tells_by_link, AT_HOME
+    .fed = nothing, .wants_whole = relayed_wants_whole, .pace = relayed_pace,                      \
+    .stop_keeping = nothing, .granted = relayed_granted, .entered = relayed_entered,               \
+    .welcomed = nothing, .follow = exchange_login_follow, .pool_mode = relayed_pool_mode,          \
+    .setting = relayed_setting, .orders = no, .errand = relayed_errand, .kept = relayed_kept,      \
+    .can_travel = never, .tells_by_link = relayed_tells_by_link, AT_HOME
 
 #define FOLLOWED                                                                                   \
     .feed = feed_each_message, .fed = followed_fed, .message = followed_message,                   \
@@ -294,14 +292,14 @@ static char console_tx_status(const struct client *c)
     .change_mode = exchange_mode_change, .can_travel = follow_can_travel, .tells_by_link = never
 
 const struct client_kinds client_kinds = {
-    .relayed = {LIKE_RELAYED, .feed = feed_relayed, .cancel = relayed_cancel,
-        .drop_link = relayed_drop_link, .change_mode = exchange_mode_leave,
+    .relayed = {LIKE_RELAYED, .message = client_message, .feed = feed_relayed,
+        .cancel = relayed_cancel, .drop_link = relayed_drop_link,
+        .change_mode = exchange_mode_leave, .tx_status = relayed_tx_status},
+    .native = {LIKE_RELAYED, .message = client_message, .feed = native_feed,
+        .cancel = native_cancel, .drop_link = native_drop_link, .change_mode = native_change_mode,
         .tx_status = relayed_tx_status},
-    .native = {LIKE_RELAYED, .feed = native_feed, .cancel = native_cancel,
-        .drop_link = native_drop_link, .change_mode = native_change_mode,
-        .tx_status = relayed_tx_status},
-    .console = {LIKE_RELAYED, .feed = console_feed, .cancel = relayed_cancel,
-        .drop_link = relayed_drop_link, .tx_status = console_tx_status},
+    .console = {LIKE_RELAYED, .message = feed_alone, .feed = feed_each_message,
+        .cancel = relayed_cancel, .drop_link = relayed_drop_link, .tx_status = console_tx_status},
     .followed = {FOLLOWED, .place = exchange_quick_place_home, .goes_on = exchange_quick_goes_on,
         .chosen = home_chosen, .lacks = no_text, .reads = no_text, .relation = NULL, .may_ask = yes,
         .begun = home_begun, .sent = home_sent, .routed = home_routed, .explain_asks = no_text,

@@ -19,7 +19,7 @@
 #include "login/login_auth.h"
 
 #include "plan_int.h"
-#include "client/client_orders_int.h"
+#include "client/client_watch_int.h"
 #include "client/client_tls_int.h"
 #include "leg/leg_int.h"
 #include "sstate_int.h"
@@ -45,7 +45,7 @@ void sessions_on_retire(struct sessions *ss, const void *body, size_t len)
 {
     struct link_retire what = {0};
 
-    orders_on_retire(ss, body, len);
+    client_watch_retire(ss, body, len);
     if (len == sizeof what)
         memcpy(&what, body, sizeof what);
     if (ss->results != NULL && what.sets != 0)
@@ -104,6 +104,7 @@ static const struct client_events client_events = {.end = client_do_end,
     .after_quiet = client_do_after_quiet,
     .acquire = client_do_acquire,
     .welcome = client_do_welcome,
+    .enter = client_do_enter,
     .idle = sessions_do_idle,
     .travel_waiting = client_do_travel_waiting};
 
