@@ -198,8 +198,10 @@ struct client_events {
     void (*feed)(struct client *c, const char *p, const char *end);
     void (*unpark)(struct client *c);
     void (*after_quiet)(struct client *c);
+    /* A login may have a link now, or one of its own, to be asked by the server first. */
     void (*acquire)(struct client *c);
     void (*welcome)(struct client *c);
+    /* The virtual database is open to it. May end the client. */
     void (*enter)(struct client *c, bool may_all);
     void (*idle)(struct client *c);
     bool (*travel_waiting)(struct client *c, int ordinal);
@@ -219,8 +221,6 @@ COLD void client_dispose(struct client *c);
 void client_drop_link(struct client *c, bool boundary);
 /* What the client asked for is answered, or for nobody. */
 void client_leave(struct client *c);
-/* A message of this type, without a body. */
-void client_say_empty(struct client *c, char type);
 /* (Re)arms the client's one timer. 0 stops it. */
 void client_set_timer(struct client *c, int64_t ms);
 
@@ -246,14 +246,10 @@ void client_login_free(struct client *c);
 void client_login_leave(struct client *c);
 /* Parameters, key and ReadyForQuery: the session begins. */
 void client_login_welcome(struct client *c);
-/* The virtual database is open to it. May end the client. */
-void client_login_enter(struct client *c, bool may_all);
 /* AuthenticationOk, unless it was told already: an error follows. */
 void client_login_tell_ok(struct client *c);
 /* What servers say of their settings, as this client is to be told at its login. */
 const struct paramset *client_login_parameters(const struct client *c);
-/* The client may have a link now (or one of its own, to be asked by the server first). */
-void client_login_acquire(struct client *c);
 /* AuthenticationOk, unless it was told already. */
 void client_login_put_ok(struct client *c, struct buf *out);
 
@@ -272,7 +268,7 @@ bool client_on_link_error(void *owner, struct link *link, const struct errmsg *m
 void client_on_link_drained(void *owner, struct link *link);
 
 /* client_gate.c */
-/* Who is it? Goes on with client_login_acquire. May end the client. */
+/* Who is it? Goes on with the event `acquire`, or `enter`. May end the client. */
 void client_gate_open(struct client *c);
 
 /* The client's login; NULL when that has not begun or is over. */
@@ -451,6 +447,8 @@ void client_trace_reply(struct client *c, int node, const char *p, size_t n);
 bool sessions_log_statements(const struct conf_gen *gen);
 
 /* sessions.c */
+/* The worker's client with this number; NULL: it is not here. */
+struct client *sessions_client(const struct sessions *ss, uint32_t id);
 /* The node that is asked what any server knows: the primary, or a standby while the primary is
  * `lost` and another one is waited for. A standby may be behind: it is not asked first. */
 int sessions_ask_node(struct sessions *ss, int lost);

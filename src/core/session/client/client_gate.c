@@ -78,7 +78,9 @@ static void gate_drop_link(void *owner)
 
 static void gate_acquire(void *owner)
 {
-    client_login_acquire(owner);
+    struct client *c = owner;
+
+    c->ss->events->acquire(c);
 }
 
 static bool gate_follow(void *owner)
@@ -126,7 +128,7 @@ static void gate_enter(void *owner, bool may_all)
 {
     struct client *c = owner;
 
-    client_login_enter(c, may_all);
+    c->ss->events->enter(c, may_all);
 }
 
 static const struct login_ops gate_ops = {

@@ -33,14 +33,6 @@ void client_say_ready(struct client *c, char tx)
     client_send(c, &out);
 }
 
-void client_say_empty(struct client *c, char type)
-{
-    struct buf out = {0};
-
-    wire_put_empty(&out, type);
-    client_send(c, &out);
-}
-
 void client_set_timer(struct client *c, int64_t ms)
 {
     c->limits.due_us = 0;
@@ -138,19 +130,9 @@ HOT void client_after_quiet(struct client *c)
     c->ss->events->after_quiet(c);
 }
 
-void client_login_acquire(struct client *c)
-{
-    c->ss->events->acquire(c);
-}
-
 void client_login_welcome(struct client *c)
 {
     c->ss->events->welcome(c);
-}
-
-void client_login_enter(struct client *c, bool may_all)
-{
-    c->ss->events->enter(c, may_all);
 }
 
 void sessions_on_idle(struct client *c)

@@ -74,11 +74,8 @@ static bool in_transaction(const struct client *c)
 /* PGPOOL SET client_idle_limit comes before what is set for the database. */
 static int64_t idle_limit_ms(struct client *c, const struct pool_settings *set)
 {
-    int64_t own_ms;
+    int64_t own_ms = client_conf(c)->client_idle_limit_ms;
 
-    if (client_override(c) == NULL)
-        return set->client_idle_limit_ms;
-    own_ms = conf_session_of(c->ss->gen, client_override(c))->client_idle_limit_ms;
     return own_ms == c->ss->conf->client_idle_limit_ms ? set->client_idle_limit_ms : own_ms;
 }
 
@@ -88,16 +85,9 @@ static inline bool is_waited_for(const struct client *c)
     return client_is_native(c) && hold_is_on(c->ss->env->shm);
 }
 
-static int64_t recovery_limit_ms(struct client *c)
-{
-    return client_override(c) == NULL
-               ? c->ss->conf->client_idle_limit_in_recovery_ms
-               : conf_session_of(c->ss->gen, client_override(c))->client_idle_limit_in_recovery_ms;
-}
-
 static void add_recovery(struct client *c, struct deadline *d)
 {
-    int64_t ms = recovery_limit_ms(c);
+    int64_t ms = client_conf(c)->client_idle_limit_in_recovery_ms;
 
     if (ms < 0 && !c->ss->native->is_held(c))
         *d = (struct deadline){LIMIT_RECOVERY, loop_now_us(c->ss->loop), 0};

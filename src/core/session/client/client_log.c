@@ -41,7 +41,7 @@ static struct lines_whose whose_of(const struct client *c, uint64_t *fingerprint
     bool is_active = c->row != NULL && c->row->state == CLIENT_STATE_ACTIVE && log_has_jsonlog();
 
     if (client_override(c) != NULL)
-        of.settings = conf_session_of(c->ss->gen, client_override(c));
+        of.settings = client_conf(c);
     if (is_active && client_stmts_fingerprint(c, fingerprint))
         of.fingerprint = fingerprint;
     if (is_active && c->rare != NULL)
@@ -119,7 +119,7 @@ void client_log_disconnection(const struct client *c)
 
 void client_notice(struct client *c, enum log_level level, const char *text)
 {
-    const struct conf_session *s = conf_session_of(c->ss->gen, client_override(c));
+    const struct conf_session *s = client_conf(c);
     struct buf out = {0};
 
     /* Not in the middle of a message of the server's. */
@@ -146,7 +146,7 @@ HOT bool client_log_statements(struct client *c)
     if (client_override(c) == NULL && !c->ss->logs_statements && !c->trace.client &&
         c->trace.server == 0)
         return false; /* asked for every message: by far the most frequent answer */
-    s = conf_session_of(c->ss->gen, client_override(c));
+    s = client_conf(c);
     client_trace_settings(c);
     return s->log_statement || s->log_per_node_statement || s->notice_per_node_statement ||
            log_is_on(LVL_DEBUG1);
@@ -157,7 +157,7 @@ HOT bool client_log_statements(struct client *c)
 static void tell_client(
     struct client *c, enum log_level level, const char *head, const char *kind, struct slice text)
 {
-    const struct conf_session *s = conf_session_of(c->ss->gen, client_override(c));
+    const struct conf_session *s = client_conf(c);
     struct buf notice = {0};
 
     if (!log_level_reaches_client(level, s->client_min_messages))
@@ -192,8 +192,7 @@ void client_log_statement(struct client *c, const char *kind, struct slice text)
 
     if (kind[0] == '\0')
         CLIENT_LOG(c, LVL_DEBUG1, "simple query \"%.*s\" arrived", (int)text.n, text.p);
-    if (conf_session_of(c->ss->gen, client_override(c))->log_statement &&
-        (kind[0] == '\0' || kind[0] == 'E')) {
+    if (client_conf(c)->log_statement && (kind[0] == '\0' || kind[0] == 'E')) {
         enter_text(&scope, c, text);
         log_at(LVL_LOG, "statement: %.*s", (int)text.n, text.p);
         client_log_leave(&scope);
@@ -204,7 +203,7 @@ void client_log_statement(struct client *c, const char *kind, struct slice text)
 
 void client_log_on_node(struct client *c, const char *kind, struct slice text)
 {
-    const struct conf_session *s = conf_session_of(c->ss->gen, client_override(c));
+    const struct conf_session *s = client_conf(c);
     const struct link *link = c->target;
     int node = link == NULL ? VIEW_NO_NODE : link->pool->cluster_node;
     struct client_log_scope scope;
@@ -235,7 +234,7 @@ void client_said(struct client *c, char type, struct slice body)
 
 void client_trace_settings(struct client *c)
 {
-    const struct conf_session *s = conf_session_of(c->ss->gen, client_override(c));
+    const struct conf_session *s = client_conf(c);
     uint8_t before = c->trace.server;
 
     c->trace.client = s->log_client_messages;

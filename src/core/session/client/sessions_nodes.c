@@ -26,6 +26,20 @@ int32_t session_find_client(const struct rows_header *rows, uint32_t id, struct 
     return ROWS_NO_ROW;
 }
 
+struct client *sessions_client(const struct sessions *ss, uint32_t id)
+{
+    struct client *c;
+    struct list *n;
+
+    LIST_FOREACH(n, &ss->clients)
+    {
+        c = LIST_ENTRY(n, struct client, node);
+        if (c->row != NULL && c->row->id == id)
+            return c;
+    }
+    return NULL;
+}
+
 int session_cancel_client(const struct proc_env *env, uint32_t client_id, struct err *err)
 {
     const struct rows_header *rows = shm_get(env->shm, SHM_CLIENTS);

@@ -76,20 +76,6 @@ static int cancel_find_row(
     return ROWS_NO_ROW;
 }
 
-static struct client *cancel_find_client(struct sessions *ss, const struct cancel_mail *m)
-{
-    struct client *c;
-    struct list *n;
-
-    LIST_FOREACH(n, &ss->clients)
-    {
-        c = LIST_ENTRY(n, struct client, node);
-        if (c->row != NULL && c->row_index == m->row && c->row->id == m->client_id)
-            return c;
-    }
-    return NULL;
-}
-
 static void close_canceller(int fd)
 {
     if (fd != -1)
@@ -205,7 +191,7 @@ static bool is_about_to_run(const struct client *c)
 
 static void cancel_deliver(struct sessions *ss, const struct cancel_mail *m, int fd)
 {
-    struct client *c = cancel_find_client(ss, m);
+    struct client *c = sessions_client(ss, m->client_id);
 
     if (c == NULL) {
         cancel_later(ss, m, fd); /* it has left since */

@@ -145,7 +145,7 @@ static bool login_may_stay(struct client *c)
 static void login_on_turn(struct pool_request *req)
 {
     if (!client_auth_on_turn(client_auth_of(req->owner)))
-        client_login_acquire(req->owner);
+        client_do_acquire(req->owner);
 }
 
 /* A server takes the first 63 bytes of a name. So do we, or else rules for a user would not find
@@ -535,7 +535,7 @@ static void login_look_again(struct client *c)
     }
     if (pool->cluster_node != node)
         client_place_login_at(c, node);
-    client_login_acquire(c);
+    client_do_acquire(c);
 }
 
 void client_login_look_again(struct sessions *ss)
@@ -631,7 +631,7 @@ static bool login_on_refused(void *owner, struct link *link)
     c->login->req.link = NULL;
     if (c->stats.wait_us < 0) /* that wait goes on */
         c->stats.wait_us += loop_now_us(c->ss->loop);
-    client_login_acquire(c);
+    client_do_acquire(c);
     return true;
 }
 
@@ -675,7 +675,7 @@ static void login_on_patched(void *owner, struct link *link)
     client_drop_link(c, true);
     c->login->req.link = NULL;
     c->login->req.no_patch = true;
-    client_login_acquire(c);
+    client_do_acquire(c);
 }
 
 HOT void client_do_after_quiet(struct client *c)

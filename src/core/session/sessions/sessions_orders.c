@@ -90,15 +90,10 @@ static void end_drained_clients(struct sessions *ss)
 static void kill_client(struct sessions *ss, uint32_t id)
 {
     struct order_mail m = {.kind = ORDER_KILL_CLIENT, .client_id = id};
-    struct list *n;
-    struct client *c;
+    struct client *c = sessions_client(ss, id);
     struct client_row row;
 
-    LIST_FOREACH(n, &ss->clients)
-    {
-        c = LIST_ENTRY(n, struct client, node);
-        if (c->row == NULL || c->row->id != id)
-            continue;
+    if (c != NULL) {
         log_at(LVL_LOG, "client %u is ended by an operator's command", id);
         client_end_text(c, "57P01", "terminating connection due to administrator command");
         return;
@@ -108,7 +103,7 @@ static void kill_client(struct sessions *ss, uint32_t id)
         orders_tell_worker(ss->env, row.worker, &m);
 }
 
-/* By their numbers: the end of one may be the end of another, which would disturb a walk. */
+/* Ends clients by their numbers: the end of one may be that of another, and disturb a walk. */
 static void kill_database(struct sessions *ss, const char *database, uint32_t but)
 {
     uint32_t *ids = mem_alloc((ss->nclients + 1) * sizeof *ids);
