@@ -12,7 +12,7 @@ import pytest
 from pooling_house import login, states
 
 from pgt import fake as fakes
-from pgt import waits
+from pgt import procs, waits
 from pgt.wire import COPY_DONE, FLUSH, SYNC, Wire, bind, close, copy_data, execute, message, parse, query
 
 LONG = "A" * 60
@@ -110,7 +110,7 @@ def test_who_asks_and_does_not_read_is_held(pg, start_pool, mode, how):
     sender.start()
     for _ in range(100):
         assert other.value("select 1") == "1"
-        assert pool.memory_kb() < before + 20000
+        assert pool.memory_kb() < before + 20000 or procs.is_sanitized()
     found = c.ready(3000)
     sender.join()
     assert sum(m.type == "Z" for m in found) == 3000
