@@ -116,8 +116,7 @@ int alone_enter(
     struct client *c, bool may_all, struct slice application, struct buf *out, struct err *err);
 enum feed_step alone_message(struct client *c, char type, struct slice body, bool is_whole);
 char alone_tx_status(const struct client *c);
-/* Prepares a command. Who may only look sees what an administrator sees. 0; or -1: the command may
- * not run now. */
+/* Prepares a command: who may only look sees all, too. 0; or -1: it may not run now. */
 int alone_prepare(const struct client *c, const struct admin_cmd *cmd, struct admin_sources *src,
     struct err *err);
 void alone_leave(struct client *c);
