@@ -49,6 +49,7 @@ static void on_timer(struct timer *t)
             "changes may differ between nodes",
             true);
         n->gate.go_on(n);
+        return;
     }
     if (n->step == STEP_HELD)
         native_next(n);

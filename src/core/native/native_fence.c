@@ -132,17 +132,15 @@ void native_fence_init(struct native *n)
  * one elsewhere, if it is no key. */
 static bool is_fenced(struct native *n)
 {
-    const struct native_place *place = &n->place;
-
     return n->gate.ops == NULL && n->failed < 0 && n->nlegs > 1 &&
-           (place->choice == REPL_CHOICE_FREE ||
-               (place->choice == REPL_CHOICE_VALUE && n->leg[n->main].ntuples > 1));
+           (n->place.choice == REPL_CHOICE_FREE ||
+               (n->place.choice == REPL_CHOICE_VALUE && n->leg[n->main].ntuples > 1));
 }
 
 bool native_fence(struct native *n, void (*go_on)(struct native *n))
 {
     struct sessions *ss = n->ss;
-    const struct conf *conf = ss->conf;
+    uint32_t limit_ms = (uint32_t)ss->conf->replication_lock_timeout_ms;
     uint64_t before;
 
     if (!is_fenced(n))
@@ -160,8 +158,7 @@ bool native_fence(struct native *n, void (*go_on)(struct native *n))
     n->gate.go_on = go_on;
     list_push_back(&native_waiters(ss)->fenced, &n->gate.node);
     client_row_held(n->c, WAIT_REASON_SNAPSHOT);
-    timer_start(ss->loop, &n->timer,
-        conf->replication_lock_timeout_ms > 0 ? conf->replication_lock_timeout_ms : FENCE_LIMIT_MS);
+    timer_start(ss->loop, &n->timer, limit_ms > 0 ? limit_ms : FENCE_LIMIT_MS);
     return false;
 }
 

@@ -189,9 +189,7 @@ static void run_on_main(struct native *n)
 /* The transaction failed on one node, or could not be committed: COMMIT is a ROLLBACK there. */
 static bool has_rolled_back(struct native *n)
 {
-    const struct native_leg *first = &n->leg[first_leg(n)];
-
-    return n->ex.is_commit && (n->failed >= 0 || first->kind == 'E');
+    return n->ex.is_commit && (n->failed >= 0 || n->leg[first_leg(n)].kind == 'E');
 }
 
 static void run_on_others(struct native *n)
@@ -416,9 +414,7 @@ static void one_answered(struct native *n)
         native_next_statement(n);
         return;
     }
-    if (leg->link->tx_status == 'E' && !n->wrapped)
-        n->failed = n->speaker;
-    native_fail(n);
+    fail_of(n, leg);
 }
 
 /* Whether tables are still what was planned for is being asked. */
@@ -642,10 +638,8 @@ static void others_answered(struct native *n)
 
 static void values_answered(struct native *n)
 {
-    struct native_leg *leg = main_leg(n);
-
-    if (leg->kind == 'E') {
-        fail_of(n, leg);
+    if (main_leg(n)->kind == 'E') {
+        fail_of(n, main_leg(n));
         return;
     }
     native_numbers_take_values(n);
@@ -695,20 +689,26 @@ static void question_answered(struct native *n)
     native_next(n);
 }
 
-static void begin_answered(struct native *n)
+/* A node could not do what was asked: the exchange fails, without what is held from `held` on. */
+static bool some_failed(struct native *n, uint32_t held)
 {
-    for (unsigned i = 0; i < n->nlegs; i++) {
-        struct native_leg *leg = &n->leg[i];
-
-        if (!leg->did || (leg->kind == 'C' && !leg->is_lost))
+    for (struct native_leg *leg = n->leg; leg < n->leg + n->nlegs; leg++) {
+        if (!leg->did || (leg->kind != 'E' && !leg->is_lost))
             continue;
+        n->held.len = held;
         if (leg->is_lost)
             fail_with(n, "40000", "a node was lost in the transaction", NULL);
         else
             fail_of(n, leg);
-        return;
+        return true;
     }
-    native_next(n);
+    return false;
+}
+
+static void begin_answered(struct native *n)
+{
+    if (!some_failed(n, n->held.len))
+        native_next(n);
 }
 
 static void spoil_answered(struct native *n)
@@ -763,10 +763,12 @@ void native_answered(struct native *n)
         n->copies->stopped(n);
         break;
     case STEP_WHERE:
-        n->apart->told(n, end_answered);
+        if (!some_failed(n, 0))
+            n->apart->told(n, end_answered);
         break;
     case STEP_FORWARD:
-        n->apart->brought(n);
+        if (!some_failed(n, 0))
+            n->apart->brought(n);
         break;
     case STEP_SNAPSHOT:
         n->gate.ops->taken(n);

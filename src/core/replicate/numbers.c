@@ -30,7 +30,9 @@ static void put_lock(struct slice sequence, struct buf *sql)
 void repl_sequence_lock_sql(struct slice sequence, struct buf *sql)
 {
     buf_printf(sql,
-        "SELECT CASE WHEN pg_catalog.has_sequence_privilege(s, 'USAGE, SELECT') "
+        "SELECT CASE WHEN pg_catalog.has_sequence_privilege(s, 'USAGE') "
+        "OR pg_catalog.has_sequence_privilege(s, 'SELECT') "
+        "AND pg_catalog.has_sequence_privilege(s, 'UPDATE') "
         "THEN pg_catalog.pg_sequence_last_value(s) END, "
         "pg_catalog.has_sequence_privilege(s, 'UPDATE') "
         "FROM (SELECT (%.*s)::pg_catalog.regclass AS s) q, ",
