@@ -136,9 +136,11 @@ START_TEST(what_needs_a_database_to_itself)
     ck_assert_int_eq(memcmp(s->name.p, "d\0t", 3), 0);
     ck_assert_int_eq(one("CREATE DATABASE d TEMPLATE DEFAULT")->name.n, 1);
     ck_assert_str_eq(str(one("ALTER DATABASE d RENAME TO e")->name), "d");
+    ck_assert(one("ALTER DATABASE d RENAME TO e")->flags & SQL_F_ALONE);
     ck_assert(one("ALTER DATABASE d SET TABLESPACE t")->flags & SQL_F_ALONE);
     ck_assert(one("DROP DATABASE d")->flags & SQL_F_ALONE);
     ck_assert(!(one("ALTER DATABASE d SET work_mem = 1")->flags & SQL_F_ALONE));
+    ck_assert(!(one("ALTER DATABASE d OWNER TO o")->flags & SQL_F_ALONE));
     ck_assert(!(one("ALTER SCHEMA d RENAME TO e")->flags & SQL_F_ALONE));
 }
 END_TEST

@@ -218,7 +218,8 @@ object_on_table
 /* ---- RENAME, OWNER TO, SET SCHEMA, DEPENDS ON ---- */
 
 rename_stmt
-    : K_ALTER K_DATABASE colid rename_or_owner  { FLAG(SQL_F_ALONE); NAME($3); }
+    : K_ALTER K_DATABASE colid rename_to        { FLAG(SQL_F_ALONE); NAME($3); }
+    | K_ALTER K_DATABASE colid owner_to
     | K_ALTER K_FOREIGN K_DATA K_WRAPPER colid rename_or_owner
     | K_ALTER opt_procedural K_LANGUAGE colid rename_or_owner
     | K_ALTER K_PUBLICATION colid rename_or_owner
