@@ -71,12 +71,6 @@ def done(c, by, got):
     return [m.body for m in got if m.type == "C"]
 
 
-def done(c, by, got):
-    if by == "transaction":
-        one(c, "commit")
-    return [m.body for m in got if m.type == "C"]
-
-
 def waits_behind(it):
     waits.wait_for("it waits for the commit", lambda: reasons(it) == ["snapshot"])
 
@@ -139,6 +133,27 @@ def test_it_has_a_limit(pair):
         s.late.bye()
         a.ready(seconds=60)
     assert s.it.equal(tables=("jobs",))
+
+
+@pytest.mark.parametrize("by", BY)
+def test_it_is_cancelled(pair, by):
+    """Nothing of it is done anywhere, and its client goes on."""
+    s = Setting(pair, replication_lock_timeout="300s")
+    with s.it.client() as a, s.it.client() as t:
+        s.commits(a)
+        s.chooses(t, by)
+        s.first.bye()
+        waits_behind(s.it)
+        w.cancel(s.it.pool.address, t.pid, t.key)
+        got = t.ready(seconds=60)
+        assert error_of(got).sqlstate == "57014" and "C" not in [m.type for m in got]
+        if by == "transaction":
+            assert got[-1].body == b"E"
+            one(t, "rollback")
+        s.late.bye()
+        a.ready(seconds=60)
+        one(t, "update jobs set n = n + 1 where id = 5")
+    assert s.holds() == [[b"1000 0"]] * 2 and s.it.equal(tables=("jobs",))
 
 
 def worker_of(it, c, mark):

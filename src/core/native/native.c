@@ -35,7 +35,6 @@ static void on_again(struct task *t)
 static void on_timer(struct timer *t)
 {
     struct native *n = LIST_ENTRY(t, struct native, timer);
-    struct client *c = n->c;
 
     if (n->step == STEP_GATE) {
         n->gate.ops->on_timer(n);
@@ -56,7 +55,7 @@ static void on_timer(struct timer *t)
     if (n->step != STEP_OPEN)
         return;
     if (loop_now_us(n->ss->loop) >= n->wait_until_us) {
-        client_end_text(c, "57P03", "not all nodes in use could be reached");
+        client_end_text(n->c, "57P03", "not all nodes in use could be reached");
         return;
     }
     for (unsigned i = 0; i < n->nlegs; i++) {
@@ -279,7 +278,6 @@ static bool is_too_late(const struct native *n)
     switch (n->step) {
     case STEP_OTHERS:
         return !n->wrapped && !n->commit.is_clients && native_tx(n) == 'I';
-    case STEP_FENCE: /* not for long */
     case STEP_OTHER_ENDS:
     case STEP_UNDO:
     case STEP_READ_ENDS:
@@ -295,13 +293,17 @@ static bool is_too_late(const struct native *n)
 bool native_cancel(struct client *c, int fd)
 {
     struct native *n = client_native(c);
-    bool is_here = n->step == STEP_HELD || n->step == STEP_GATE || is_too_late(n);
+    bool waits = n->step == STEP_HELD || n->step == STEP_FENCE;
+    bool is_here = waits || n->step == STEP_GATE || is_too_late(n);
     bool some = is_here;
 
-    if (n->step == STEP_HELD)
+    if (waits) {
+        native_fence_quit(n);
+        buf_clear(&n->held); /* what the main node has done is undone */
         native_refuse(n, "57014", "canceling statement due to user request");
-    else if (n->step == STEP_GATE && !n->gate.ops->cancel(n))
+    } else if (n->step == STEP_GATE && !n->gate.ops->cancel(n)) {
         return false; /* `fd` is still the caller's */
+    }
     for (unsigned i = 0; i < n->nlegs && !is_here; i++) {
         if ((!n->leg[i].is_asked && !native_copies(&n->leg[i])) || n->leg[i].link == NULL)
             continue;

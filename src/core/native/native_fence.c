@@ -105,10 +105,10 @@ void native_fence_look(struct sessions *ss)
     struct list *node;
     struct list *next;
 
-    for (node = list_first(&w->fenced); node != NULL; node = next) {
+    LIST_FOREACH_SAFE(node, next, &w->fenced)
+    {
         struct native *n = LIST_ENTRY(node, struct native, gate.node);
 
-        next = node->next == &w->fenced ? NULL : node->next;
         if (!gate_flights_are_over(ss->env->shm, n->gate.before))
             continue;
         wait_no_longer(n);
@@ -129,10 +129,11 @@ void native_fence_init(struct native *n)
 }
 
 /* What it chose by, when its number alone does not tell: one row that has that value may be another
- * one elsewhere, if it is no key. */
+ * one elsewhere, if it is no key. Who has committed with it waits for nobody: others wait for it.
+ */
 static bool is_fenced(struct native *n)
 {
-    return n->gate.ops == NULL && n->failed < 0 && n->nlegs > 1 &&
+    return n->gate.ops == NULL && n->failed < 0 && n->nlegs > 1 && !n->ex.is_commit &&
            (n->place.choice == REPL_CHOICE_FREE ||
                (n->place.choice == REPL_CHOICE_VALUE && n->leg[n->main].ntuples > 1));
 }
@@ -141,12 +142,10 @@ bool native_fence(struct native *n, void (*go_on)(struct native *n))
 {
     struct sessions *ss = n->ss;
     uint32_t limit_ms = (uint32_t)ss->conf->replication_lock_timeout_ms;
-    uint64_t before;
+    uint64_t before = is_fenced(n) ? gate_flight_next(ss->env->shm) : 0;
 
-    if (!is_fenced(n))
+    if (before == 0)
         return true;
-    /* Two that have committed on the main node must not wait for each other. */
-    before = n->flight != NULL ? n->flight->number : gate_flight_next(ss->env->shm);
     gate_flights_wait(ss->env->shm, ss->env->ordinal, 1);
     if (gate_flights_are_over(ss->env->shm, before)) {
         gate_flights_wait(ss->env->shm, ss->env->ordinal, -1);
@@ -173,7 +172,6 @@ bool native_fence_gives_up(struct native *n)
 
 void native_fence_quit(struct native *n)
 {
-    if (n->gate.before != 0)
-        wait_no_longer(n);
+    (void)native_fence_gives_up(n);
     task_cancel(&n->gate.task);
 }

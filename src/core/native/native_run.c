@@ -385,6 +385,7 @@ void native_next(struct native *n)
 
 void native_next_statement(struct native *n)
 {
+    native_note_ahead(n, true);
     native_gate_leave(n);
     n->at = n->ex.is_batch || n->facts.nstmts == 0 ? 1 : n->at + 1;
     n->values = NULL;
