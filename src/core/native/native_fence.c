@@ -129,8 +129,7 @@ void native_fence_init(struct native *n)
 }
 
 /* What it chose by, when its number alone does not tell: one row that has that value may be another
- * one elsewhere, if it is no key. Who has committed with it waits for nobody: others wait for it.
- */
+ * one elsewhere, if it is no key. Who commits with it waits for nobody: others wait for it. */
 static bool is_fenced(struct native *n)
 {
     return n->gate.ops == NULL && n->failed < 0 && n->nlegs > 1 && !n->ex.is_commit &&
