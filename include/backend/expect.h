@@ -185,6 +185,9 @@ void expect_on_end(struct expect *e);
 /* True while the server waits for COPY data and the end of them was not sent: what is sent now
  * meets the COPY. */
 bool expect_is_copying(const struct expect *e);
+/* With a COPY at the head that ends well now so many ops behind it will be over, too: the end of
+ * its data, and the Syncs that were ignored. The serial of the head goes on by as many. */
+unsigned expect_count_copied(const struct expect *e);
 /* True while expect_is_copying says so and a Sync is among what was sent behind the COPY: should
  * that fail, nobody can tell whether the Sync was read before. */
 bool expect_ignores_sync(const struct expect *e);

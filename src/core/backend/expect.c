@@ -162,6 +162,15 @@ static unsigned expect_count_copy_syncs(const struct expect *e, unsigned *end_at
     return n;
 }
 
+unsigned expect_count_copied(const struct expect *e)
+{
+    unsigned end_at = 0;
+
+    if (e->copy_in)
+        (void)expect_count_copy_syncs(e, &end_at);
+    return end_at < e->len ? end_at : e->len - 1;
+}
+
 /* The COPY at the head is over and well: drops the ignored Syncs and the end marker behind it.
  * Other messages in there would have made the server fail it. */
 static void expect_finish_copy(struct expect *e)

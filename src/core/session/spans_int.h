@@ -81,6 +81,7 @@ struct exchange_string {
     uint32_t serial; /* of its op, and 1: others may be in front of it; 0: there is no string */
     uint32_t nstmts; /* of the query that is being noted: several, or it is no string */
     uint16_t at;     /* the one that is being noted */
+    uint16_t copied; /* so far its serial has gone on with the data that it copied in */
 };
 
 /* Why the client's messages are going to be sent a second time, as soon as the link is quiet. */

@@ -365,3 +365,21 @@ def test_refused_behind_a_malformed_close(t):
         c.ready(2)
         c.send(bind(), execute(), SYNC)
         c.ready()
+
+
+@MODES
+@differential(chunks=(WHOLE,))
+def test_names_in_a_string_with_a_copy(t):
+    """What the string prepares, and deallocates, behind the data that it copies in."""
+    t.direct("create table if not exists copied_in(a int)")
+    c = t.connect()
+    for text in ("copy copied_in from stdin; prepare cp as select 1", "copy copied_in from stdin; deallocate cp",
+                 "prepare cp as select 2; copy copied_in from stdin; copy copied_in from stdin; prepare cq as select 3",
+                 "copy copied_in from stdin; deallocate all"):
+        c.send(query(text))
+        for _ in range(text.count("stdin")):
+            c.until("G")
+            c.send(message("d", b"1\n"), message("c", b""))
+        c.ready()
+        for name in ("cp", "cq", "cp"):
+            c.simple(f"execute {name}")

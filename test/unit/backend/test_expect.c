@@ -62,6 +62,29 @@ START_TEST(serials)
 }
 END_TEST
 
+/* A string of statements goes on behind them, with another serial. */
+START_TEST(serial_behind_copies)
+{
+    uint32_t serial = expect_next_serial(&e);
+    unsigned n;
+    int i;
+
+    expect_push(&e, OP_QUERY);
+    ck_assert_uint_eq(expect_count_copied(&e), 0);
+    for (i = 0; i < 2; i++) {
+        (void)expect_reply(&e, BE_COPY_IN);
+        expect_push(&e, OP_SYNC);
+        expect_push(&e, OP_COPY_END);
+        n = expect_count_copied(&e);
+        ck_assert_uint_eq(n, 2);
+        (void)expect_reply(&e, BE_COMMAND_COMPLETE);
+        serial += n;
+        ck_assert_uint_eq(expect_head_serial(&e), serial);
+        ck_assert_uint_eq(expect_count_copied(&e), 0);
+    }
+}
+END_TEST
+
 START_TEST(simple_query_ends_with_ready)
 {
     send_all("Q", 0);
@@ -719,6 +742,7 @@ int main(void)
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, serials);
+    tcase_add_test(tc, serial_behind_copies);
     tcase_add_test(tc, simple_query_ends_with_ready);
     tcase_add_test(tc, error_in_simple_query_still_owes_ready);
     tcase_add_test(tc, extended_sequence);

@@ -181,20 +181,23 @@ static void note_discarded(struct sstate *s, const struct expect *owed)
 WARM void follow_note_tag(struct client *c, struct slice tag)
 {
     struct sstate *s = c->sstate;
-    uint32_t serial = expect_head_serial(&c->link->expect);
-    bool is_of_string = s->errand->string.serial == serial + 1;
+    struct exchange_string *string = &s->errand->string;
+    uint32_t serial = expect_head_serial(&c->link->expect) - string->copied;
+    bool is_of_string = string->serial == serial + 1;
     struct tx_end *e = s->errand->ends;
 
-    s->errand->string.ntags++;
-    s->errand->string.ndone += is_of_string;
-    if (lent_names_on_tag(c, serial, is_of_string ? s->errand->string.ndone - 1 : -1) &&
+    serial += is_of_string ? 0 : string->copied;
+    string->copied += is_of_string ? (uint16_t)expect_count_copied(&c->link->expect) : 0;
+    string->ntags++;
+    string->ndone += is_of_string;
+    if (lent_names_on_tag(c, serial, is_of_string ? string->ndone - 1 : -1) &&
         slice_eq_str(tag, "DISCARD ALL")) {
         note_discarded(s, &c->link->expect);
         c->kind->routed(c, s->ran_made ? ROUTED_CODE : ROUTED_DISCARD);
     }
     if (names_nsql(&s->names) > SSTATE_MAX_SQL_NAMES)
         s->pins |= PIN_BIT(PREPARED);
-    if (e == NULL || e->serial != serial || (is_of_string && e->at + 1 != s->errand->string.ndone))
+    if (e == NULL || e->serial != serial || (is_of_string && e->at + 1 != string->ndone))
         return;
     s->errand->ends = e->next;
     if (slice_eq_str(tag, "ROLLBACK"))
@@ -405,8 +408,7 @@ COLD static void note_unparsed(struct client *c)
     struct sstate *s = c->sstate;
 
     s->exchange.hold = EXCHANGE_HOLDS_UNREAD;
-    if (c->link != NULL)
-        s->errand->op_flags |= OP_TAGS;
+    s->errand->op_flags |= c->link != NULL ? OP_TAGS : 0;
 }
 
 WARM void follow_note(struct client *c, struct slice sql, const struct sql_facts *facts)

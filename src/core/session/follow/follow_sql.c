@@ -194,12 +194,11 @@ static void load_named(struct client *c, struct feed_run *run, struct names_entr
 
     if (has == n->content || names_entry_is_unread(n))
         return;
-    if (is_refused(c)) {
-        lent_forget_foreign(c, run, name); /* EXECUTE may stand behind the ROLLBACK in one string */
-        return;
-    }
-    if (c->server_batch) {
-        load_in_sequence(c, run, n, has != 0);
+    if (is_refused(c) || c->server_batch) {
+        if (is_refused(c)) /* EXECUTE may stand behind the ROLLBACK in one string */
+            lent_forget_foreign(c, run, name);
+        else
+            load_in_sequence(c, run, n, has != 0);
         return;
     }
     was_full = has == 0 && lent_make_place(c, run);

@@ -39,9 +39,7 @@ bool lent_names_on_tag(struct client *c, uint32_t serial, int at)
 {
     struct errand *t = c->sstate->errand;
 
-    if (t->way.words == NULL)
-        return false;
-    if (t->way.npending > 0)
+    if (t->way.words != NULL && t->way.npending > 0)
         lent_names_settle_told(c, c->link);
     return names_note_tag(&t->way, &c->link->preps, serial, at);
 }
