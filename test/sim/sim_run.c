@@ -399,6 +399,7 @@ static const char *const once_failed[][8] = {
     {"--wild", "--mode", "transaction", "--servers", "1", "--seed", "2314"},
     {"--wild", "--mode", "session", "--servers", "3", "--seed", "5874"},
     {"--wild", "--mode", "session", "--servers", "3", "--seed", "6987"},
+    {"--mode", "session", "--servers", "3", "--seed", "256"},
 };
 #define NONCE (int)(sizeof once_failed / sizeof once_failed[0])
 

@@ -459,8 +459,7 @@ void client_do_acquire(struct client *c)
         c->epoch = c->link->epoch;
         client_auth_on_opening(login->auth);
         client_row_state(c, CLIENT_STATE_LOGIN, WAIT_REASON_NONE);
-        if (was_waiting)
-            client_set_timer(c, c->ss->conf->authentication_timeout_ms);
+        client_set_timer(c, c->ss->conf->authentication_timeout_ms); /* not that of a wait */
         break;
     case ACQUIRE_WAITING:
         if (!was_waiting && exchange_login_waits_for_none(c)) {

@@ -309,6 +309,7 @@ HOT enum feed_step leg_attach(struct client *c, int node, bool to_ask)
         break;
     }
     phase_goto(c, to_ask ? PHASE_ASK_WAITING : PHASE_WAITING);
+    c->sstate->errand->homeless_until_us = 0; /* there is a server: losing it is another wait */
     lent_start_queueing(c);
     stats_on_wait_begin(&c->stats, loop_now_us(c->ss->loop));
     client_row_state(c, CLIENT_STATE_WAITING, (enum wait_reason)w->req.reason);

@@ -89,6 +89,7 @@ static void look(struct timer *t)
             client_unpark(c);
         } else if (now >= errand->homeless_until_us) {
             lent_stop_waiting(c);
+            errand->homeless_until_us = 0; /* what comes next waits for itself */
             err_clear(&err);
             err_set(&err, "57P03", "no server accepts writes");
             err_hint(&err, "SHOW POOL_NODES; promote a standby, or start the old primary.");
