@@ -9,7 +9,7 @@ import time
 import pytest
 from pgt import postgres, waits
 from pgt import wire as w
-from pgt.native import error_of, one
+from pgt.native import error_of, kill_workers, one
 
 END_ALL = "select pg_terminate_backend(pid) from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()"
 
@@ -578,12 +578,7 @@ def test_a_worker_is_killed_amid_what_stays(pair, how):
         sql = "commit"
     c.send(*([w.parse(sql), w.bind(), w.execute(), w.SYNC] if how.endswith("extended") else [w.query(sql)]))
     waits_for_advisory(it)
-    with it.client() as other:
-        pids = {int(r[0]) for r in other.rows("show pool_processes")}
-    for pid in pids:
-        os.kill(pid, signal.SIGKILL)
-    with pytest.raises((w.WireClosed, OSError)):
-        c.ready(seconds=60)
+    kill_workers(it, c)
     lock.bye()
     waits.wait_for("it ends there", lambda: not it.nodes[0].rows("select 1 from pg_stat_activity where query ~ 'fills|commit|values' and state <> 'idle' "
                                                                  "and pid <> pg_backend_pid()"))

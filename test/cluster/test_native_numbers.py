@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: PostgreSQL
 """Native replication: what takes a number of a sequence and is cut short has taken it on some nodes only. Who takes the next one, by whatever
 pgpool, gets the same number everywhere, and the sequences stand alike again."""
-import os
 import signal
 
 import pytest
 from pgt import waits
 from pgt import wire as w
-from pgt.native import error_of, one
+from pgt.native import error_of, kill_workers, one
 
 INSERT = "insert into child (parent) values (1)"
 SEQUENCE = "select last_value, is_called from child_id_seq"
@@ -80,12 +79,7 @@ def client_gone(it, c, node):
 
 
 def worker_killed(it, c, node):
-    with it.client() as other:
-        pids = {int(r[0]) for r in other.rows("show pool_processes")}
-    for pid in pids:
-        os.kill(pid, signal.SIGKILL)
-    with pytest.raises((w.WireClosed, OSError)):
-        c.ready(seconds=60)
+    kill_workers(it, c)
 
 
 CUTS = {"cancel": (cancelled, None), "statement_timeout": (timed_out, "statement_timeout"), "lock_timeout": (timed_out, "lock_timeout"),

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: PostgreSQL
 """Servers of native replication that know nothing of each other, behind one pgpool; and whether they hold the same."""
+import os
 import signal
 
+import pytest
 from pgt import waits
 from pgt.postgres import start_postgres
 from pgt.wire import Wire, WireClosed
@@ -21,6 +23,16 @@ create function counts_here() returns setof int language plpgsql as $$ begin
 
 # Large objects: number and content.
 OBJECTS = "select oid::text, md5(lo_get(oid)) from pg_largeobject_metadata order by oid"
+
+
+def kill_workers(it, c):
+    """Each process that has clients dies at once; `c` hears of it."""
+    with it.client() as other:
+        pids = {int(r[0]) for r in other.rows("show pool_processes")}
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+    with pytest.raises((WireClosed, OSError)):
+        c.ready(seconds=60)
 
 
 class Refused(WireClosed):
